@@ -1,0 +1,35 @@
+"""Training Health for TensorBoard.
+
+Public names are imported when first used, so that importing the package (which TensorBoard
+does at start) pulls in neither mindspore nor the command line's libraries.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tb_mindformers_plugin.callback import GradNormTrainOneStepCell, TrainingHealthCallback
+    from tb_mindformers_plugin.writer import HealthWriter
+
+__version__ = "0.1.0"
+
+__all__ = ["GradNormTrainOneStepCell", "HealthWriter", "TrainingHealthCallback", "__version__"]
+
+_HOME = {
+    "GradNormTrainOneStepCell": "tb_mindformers_plugin.callback",
+    "HealthWriter": "tb_mindformers_plugin.writer",
+    "TrainingHealthCallback": "tb_mindformers_plugin.callback",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

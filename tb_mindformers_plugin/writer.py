@@ -1,0 +1,288 @@
+"""HealthWriter: writes a run's health into TensorBoard event files, from any training loop.
+
+It needs neither a framework nor TensorFlow: the records go through TensorBoard's own event file
+writer, which appends on a thread of its own.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import math
+import numbers
+import os
+import threading
+import time
+from types import TracebackType
+from typing import Any, Mapping, Optional, Type, Union
+
+from tensorboard.compat.proto import event_pb2, summary_pb2
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+from tb_mindformers_plugin import metadata
+from tb_mindformers_plugin.metadata import ManifestError, RunManifest
+from tb_mindformers_plugin.roles import ROLES
+
+logger = logging.getLogger("tb_mindformers_plugin")
+
+# After a disk error writing is tried again after this many seconds, then twice as many, up to the
+# longest: an NFS server that is away for a minute must not end the logging of a week.
+_RETRY_SECONDS = 60.0
+_LONGEST_RETRY_SECONDS = 3600.0
+
+# Records waiting for the disk. A queue this long rides out a disk that hangs for hours at one
+# record a second.
+_QUEUE_RECORDS = 10_000
+
+
+class HealthWriter:
+    """Writes scalars, the run manifest and health events into one event file of `log_dir`.
+
+    One `log` call is one record: all its values share a step and a wall time. The file is flushed
+    every `flush_seconds`, so that is the most that a killed process loses.
+
+    A disk that fails while the training runs never raises: the error is logged once, records are
+    dropped and counted, and after a while a new event file is tried.
+
+    Args:
+      log_dir: the run's directory; made where it is missing.
+      manifest: what the run says about itself: a `RunManifest` or its fields. Roles that it does
+        not name get the tags of `tb_mindformers_plugin.roles.ROLES` when they are first logged.
+      flush_seconds: seconds between flushes to disk.
+
+    Raises:
+      TypeError, ValueError: a wrong argument (ManifestError, a ValueError, for the manifest).
+      OSError: `log_dir` cannot be made or written.
+    """
+
+    def __init__(
+        self,
+        log_dir: Union[str, "os.PathLike[str]"],
+        manifest: Union[RunManifest, Mapping[str, Any], None] = None,
+        *,
+        flush_seconds: float = 10.0,
+    ) -> None:
+        self._log_dir = _checked_log_dir(log_dir)
+        self._flush_seconds = _checked_flush_seconds(flush_seconds)
+        self._manifest = _checked_manifest(manifest)
+        self._lock = threading.Lock()
+        self._closed = False
+        self._dropped = 0
+        self._retry_seconds = _RETRY_SECONDS
+        self._retry_at = 0.0
+        self._file: Optional[EventFileWriter] = None
+        self._open()
+
+    @property
+    def log_dir(self) -> str:
+        """The run's directory."""
+        return self._log_dir
+
+    @property
+    def manifest(self) -> RunManifest:
+        """The manifest as it was written."""
+        return self._manifest
+
+    def log(self, step: int, *, wall_time: Optional[float] = None, **metrics: Any) -> None:
+        """Writes one record with the metrics of one step.
+
+        Args:
+          step: optimizer step, a whole number.
+          wall_time: seconds since the Unix epoch; now, if not given.
+          **metrics: values by role (``loss=2.3, lr=3e-4``), or by tag where the name has a slash
+            (``**{"moe/balance": 0.1}``). Anything `float` accepts; NaN and infinities are kept;
+            None is left out.
+
+        Raises:
+          ValueError: a name that is neither a role nor a tag; a value that is no number.
+        """
+        scalars = {self._tag(name): _number(name, value) for name, value in metrics.items() if value is not None}
+        self.log_scalars(step, scalars, wall_time=wall_time)
+
+    def log_scalars(self, step: int, scalars: Mapping[str, float], *, wall_time: Optional[float] = None) -> None:
+        """Writes one record with `scalars` {tag: value}; nothing where it is empty.
+
+        Raises:
+          ValueError: `step` is no whole number or does not fit 64 bits.
+        """
+        if scalars:
+            values = [summary_pb2.Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
+            self._add(_checked_step(step), values, wall_time)
+
+    def event(self, kind: str, step: int, *, wall_time: Optional[float] = None, **fields: Any) -> None:
+        """Writes a health event and flushes it.
+
+        Args:
+          kind: one of `tb_mindformers_plugin.metadata.EVENT_KINDS`.
+          step: the step at which it happened.
+          wall_time: seconds since the Unix epoch; now, if not given.
+          **fields: what else there is to say, as JSON types.
+
+        Raises:
+          ManifestError: an unknown kind, or a field with no JSON form.
+          ValueError: a bad `step`.
+        """
+        self._add(_checked_step(step), [metadata.event_value(kind, fields)], wall_time)
+        self.flush()
+
+    def flush(self) -> None:
+        """Puts what was logged so far on disk."""
+        with self._lock:
+            if self._file is not None:
+                try:
+                    self._file.flush()
+                except OSError as error:
+                    self._fail(error)
+
+    def close(self) -> None:
+        """Flushes and closes the file. More than one call does no harm."""
+        with self._lock:
+            self._closed = True
+            file, self._file = self._file, None
+            if file is not None:
+                try:
+                    file.close()
+                except OSError as error:
+                    self._say_failure(error)
+
+    def __enter__(self) -> "HealthWriter":
+        return self
+
+    def __exit__(
+        self,
+        exc_type: Optional[Type[BaseException]],
+        exc: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+    def _tag(self, name: str) -> str:
+        tag = self._manifest.roles.get(name)
+        if tag is not None:
+            return tag
+        if name in ROLES:
+            return ROLES[name].tag
+        if "/" in name:
+            return name
+        raise ValueError(
+            f"metric {name!r} is neither a role ({', '.join(ROLES)}) nor a tag: "
+            f'give a metric of your own a tag with a slash, as in log(step, **{{"train/{name}": value}})'
+        )
+
+    def _add(self, step: int, values: list[summary_pb2.Summary.Value], wall_time: Optional[float]) -> None:
+        event = event_pb2.Event(
+            wall_time=time.time() if wall_time is None else wall_time,
+            step=step,
+            summary=summary_pb2.Summary(value=values),
+        )
+        with self._lock:
+            if self._closed:
+                raise ValueError(f"this HealthWriter of {self._log_dir!r} is closed")
+            if self._file is None and not self._reopened():
+                self._dropped += 1
+                return
+            assert self._file is not None
+            try:
+                self._file.add_event(event)
+            except OSError as error:
+                self._dropped += 1
+                self._fail(error)
+
+    def _open(self) -> None:
+        """Opens a new event file and writes the manifest into it. Raises OSError."""
+        # TensorBoard's own helper would say "File exists" of the wrong thing where a parent is a file.
+        os.makedirs(self._log_dir, exist_ok=True)
+        file = EventFileWriter(self._log_dir, max_queue_size=_QUEUE_RECORDS, flush_secs=self._flush_seconds)
+        value = metadata.manifest_value(self._manifest)
+        # Step 0 would look like a restart to readers that go by steps alone.
+        step = self._manifest.resumed_from or 0
+        file.add_event(
+            event_pb2.Event(wall_time=time.time(), step=step, summary=summary_pb2.Summary(value=[value]))
+        )
+        file.flush()
+        self._file = file
+
+    def _reopened(self) -> bool:
+        if time.monotonic() < self._retry_at:
+            return False
+        try:
+            self._open()
+        except OSError as error:
+            self._retry_later()
+            logger.debug("%s still cannot be written: %s", self._log_dir, error)
+            return False
+        logger.warning(
+            "Training Health writes to %s again; %d records were lost meanwhile.", self._log_dir, self._dropped
+        )
+        self._dropped = 0
+        self._retry_seconds = _RETRY_SECONDS
+        return True
+
+    def _fail(self, error: OSError) -> None:
+        """Gives up the current file after a disk error."""
+        self._file = None
+        self._retry_later()
+        self._say_failure(error)
+
+    def _retry_later(self) -> None:
+        self._retry_at = time.monotonic() + self._retry_seconds
+        self._retry_seconds = min(2 * self._retry_seconds, _LONGEST_RETRY_SECONDS)
+
+    def _say_failure(self, error: OSError) -> None:
+        logger.error(
+            "Training Health cannot write to %s (%s). The training goes on without it; "
+            "what is logged until the disk is back is lost.",
+            self._log_dir,
+            error,
+        )
+
+
+def _checked_log_dir(log_dir: Union[str, "os.PathLike[str]"]) -> str:
+    if not isinstance(log_dir, (str, os.PathLike)):
+        raise TypeError(f"log_dir is a path, got {log_dir!r} ({type(log_dir).__name__})")
+    path = os.fspath(log_dir)
+    if not isinstance(path, str) or not path.strip():
+        raise ValueError(f"log_dir is the path of a directory, got {log_dir!r}")
+    return os.path.expanduser(path)
+
+
+def _checked_flush_seconds(flush_seconds: float) -> float:
+    if isinstance(flush_seconds, bool) or not isinstance(flush_seconds, numbers.Real):
+        raise TypeError(f"flush_seconds is a number of seconds > 0, got {flush_seconds!r}")
+    if not (math.isfinite(flush_seconds) and flush_seconds > 0):
+        raise ValueError(f"flush_seconds is a number of seconds > 0, got {flush_seconds!r}")
+    return float(flush_seconds)
+
+
+def _checked_manifest(manifest: Union[RunManifest, Mapping[str, Any], None]) -> RunManifest:
+    if not isinstance(manifest, RunManifest):
+        fields: Mapping[str, Any] = {} if manifest is None else manifest
+        if not isinstance(fields, Mapping):
+            raise ManifestError(f"manifest is a RunManifest or a dict of its fields, got {manifest!r}")
+        manifest = RunManifest.from_dict({"version": metadata.CONTRACT_VERSION, **fields})
+    unknown = [role for role in manifest.roles if role not in ROLES]
+    if unknown:
+        raise ManifestError(f"manifest role {unknown[0]!r} is unknown; known: {', '.join(ROLES)}")
+    # The reader learns from the manifest which tag plays which role, so it names all that `log` may write.
+    manifest.roles = {**{role.name: role.tag for role in ROLES.values()}, **manifest.roles}
+    units = {manifest.roles[role.name]: role.unit for role in ROLES.values() if role.unit}
+    manifest.units = {**units, **manifest.units}
+    if manifest.started_at is None:
+        manifest.started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    manifest.to_json()
+    return manifest
+
+
+def _checked_step(step: int) -> int:
+    if isinstance(step, bool) or not isinstance(step, numbers.Integral):
+        raise ValueError(f"step is a whole number, got {step!r} ({type(step).__name__})")
+    if not -(2**63) <= step < 2**63:
+        raise ValueError(f"step {step} does not fit a 64-bit integer")
+    return int(step)
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"metric {name!r} is a number, got {value!r}") from error
