@@ -90,9 +90,11 @@ class RunManifest:
         Raises:
           ManifestError: a value has no JSON form (the message names the field).
         """
-        for name, value in self.to_dict().items():
-            _dumps(value, f"manifest field {name!r}")
-        return _dumps(self.to_dict(), "manifest")
+        fields = [
+            f"{_dumps(name, 'manifest')}: {_dumps(value, f'manifest field {name!r}')}"
+            for name, value in self.to_dict().items()
+        ]
+        return "{" + ", ".join(fields) + "}"
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "RunManifest":

@@ -6,6 +6,7 @@ writer, which appends on a thread of its own.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import logging
 import math
@@ -29,6 +30,10 @@ logger = logging.getLogger("tb_mindformers_plugin")
 # longest: an NFS server that is away for a minute must not end the logging of a week.
 _RETRY_SECONDS = 60.0
 _LONGEST_RETRY_SECONDS = 3600.0
+
+# A local disk raises OSError; where TensorFlow is installed, or for a remote path, TensorBoard's
+# writer raises whatever that file system does.
+_DISK_ERRORS = (Exception,)
 
 # Records waiting for the disk. A queue this long rides out a disk that hangs for hours at one
 # record a second.
@@ -131,7 +136,7 @@ class HealthWriter:
             if self._file is not None:
                 try:
                     self._file.flush()
-                except OSError as error:
+                except _DISK_ERRORS as error:
                     self._fail(error)
 
     def close(self) -> None:
@@ -142,7 +147,7 @@ class HealthWriter:
             if file is not None:
                 try:
                     file.close()
-                except OSError as error:
+                except _DISK_ERRORS as error:
                     self._say_failure(error)
 
     def __enter__(self) -> "HealthWriter":
@@ -184,14 +189,15 @@ class HealthWriter:
             assert self._file is not None
             try:
                 self._file.add_event(event)
-            except OSError as error:
+            except _DISK_ERRORS as error:
                 self._dropped += 1
                 self._fail(error)
 
     def _open(self) -> None:
         """Opens a new event file and writes the manifest into it. Raises OSError."""
-        # TensorBoard's own helper would say "File exists" of the wrong thing where a parent is a file.
-        os.makedirs(self._log_dir, exist_ok=True)
+        if "://" not in self._log_dir:
+            # An error of os.makedirs names the path that is in the way; TensorBoard's helper does not.
+            os.makedirs(self._log_dir, exist_ok=True)
         file = EventFileWriter(self._log_dir, max_queue_size=_QUEUE_RECORDS, flush_secs=self._flush_seconds)
         value = metadata.manifest_value(self._manifest)
         # Step 0 would look like a restart to readers that go by steps alone.
@@ -207,7 +213,7 @@ class HealthWriter:
             return False
         try:
             self._open()
-        except OSError as error:
+        except _DISK_ERRORS as error:
             self._retry_later()
             logger.debug("%s still cannot be written: %s", self._log_dir, error)
             return False
@@ -218,7 +224,7 @@ class HealthWriter:
         self._retry_seconds = _RETRY_SECONDS
         return True
 
-    def _fail(self, error: OSError) -> None:
+    def _fail(self, error: Exception) -> None:
         """Gives up the current file after a disk error."""
         self._file = None
         self._retry_later()
@@ -228,7 +234,7 @@ class HealthWriter:
         self._retry_at = time.monotonic() + self._retry_seconds
         self._retry_seconds = min(2 * self._retry_seconds, _LONGEST_RETRY_SECONDS)
 
-    def _say_failure(self, error: OSError) -> None:
+    def _say_failure(self, error: Exception) -> None:
         logger.error(
             "Training Health cannot write to %s (%s). The training goes on without it; "
             "what is logged until the disk is back is lost.",
@@ -264,13 +270,14 @@ def _checked_manifest(manifest: Union[RunManifest, Mapping[str, Any], None]) -> 
     if unknown:
         raise ManifestError(f"manifest role {unknown[0]!r} is unknown; known: {', '.join(ROLES)}")
     # The reader learns from the manifest which tag plays which role, so it names all that `log` may write.
-    manifest.roles = {**{role.name: role.tag for role in ROLES.values()}, **manifest.roles}
-    units = {manifest.roles[role.name]: role.unit for role in ROLES.values() if role.unit}
-    manifest.units = {**units, **manifest.units}
-    if manifest.started_at is None:
-        manifest.started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-    manifest.to_json()
-    return manifest
+    roles = {**{role.name: role.tag for role in ROLES.values()}, **manifest.roles}
+    units = {roles[role.name]: role.unit for role in ROLES.values() if role.unit}
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    complete = dataclasses.replace(
+        manifest, roles=roles, units={**units, **manifest.units}, started_at=manifest.started_at or now
+    )
+    complete.to_json()  # raises for what has no JSON form, before a file exists
+    return complete
 
 
 def _checked_step(step: int) -> int:
