@@ -1,0 +1,11 @@
+"""The MindSpore side: writes the health of a training into TensorBoard event files.
+
+This is the only package that imports mindspore.
+"""
+
+from __future__ import annotations
+
+from tb_mindformers_plugin.callback.callback import TrainingHealthCallback
+from tb_mindformers_plugin.callback.step_cell import GradNormTrainOneStepCell
+
+__all__ = ["GradNormTrainOneStepCell", "TrainingHealthCallback"]

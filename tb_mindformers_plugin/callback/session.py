@@ -1,0 +1,290 @@
+"""One training, from its begin to its end: what is written and when."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any, Callable, Mapping, Optional, TypeVar
+
+from tb_mindformers_plugin.callback import train_cell
+from tb_mindformers_plugin.callback.complaints import Complaints
+from tb_mindformers_plugin.callback.device_values import as_float
+from tb_mindformers_plugin.callback.distributed import Placement
+from tb_mindformers_plugin.callback.ema import BiasCorrectedEMA
+from tb_mindformers_plugin.callback.learning_rate import LearningRateReader
+from tb_mindformers_plugin.callback.loss_monitor import LossMonitorFacts, find_loss_monitor_facts
+from tb_mindformers_plugin.callback.position import Position, find_position
+from tb_mindformers_plugin.callback.settings import Settings
+from tb_mindformers_plugin.callback.step_outputs import StepOutputs, read_step_outputs
+from tb_mindformers_plugin.metadata import RunManifest
+from tb_mindformers_plugin.roles import ROLES
+from tb_mindformers_plugin.writer import HealthWriter
+
+_T = TypeVar("_T")
+
+
+@dataclasses.dataclass(frozen=True)
+class Continuation:
+    """Where a training ended, for the next one of the same callback.
+
+    Attributes:
+      optimizer: the optimizer (its id), to tell a continued training from a new one.
+      optimizer_steps: what the optimizer had counted.
+      step: the last run step.
+      ema: the loss EMA.
+    """
+
+    optimizer: int
+    optimizer_steps: Optional[int]
+    step: int
+    ema: BiasCorrectedEMA
+
+
+class TrainingSession:
+    """Writes one training of one process.
+
+    Args:
+      settings: the callback's arguments.
+      cb_params: the callback's parameters at ``on_train_begin``.
+      placement: this process's place in a distributed training.
+      previous: where the last training of the same callback ended.
+
+    Raises:
+      OSError: the log directory cannot be made or written.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        cb_params: Mapping[str, Any],
+        placement: Placement,
+        previous: Optional[Continuation],
+    ) -> None:
+        self._settings = settings
+        self._complaints = Complaints()
+        optimizer = train_cell.find_optimizer(cb_params)
+        self._learning_rate = self._attempt(
+            "the learning rate", lambda: LearningRateReader(optimizer)
+        ) or LearningRateReader(None)
+        self._optimizer_steps = self._attempt("the optimizer's step count", self._learning_rate.step_count)
+        self._monitor = self._attempt("MFLossMonitor", lambda: find_loss_monitor_facts(cb_params)) or LossMonitorFacts()
+        known_start, ema = self._optimizer_steps or 0, None
+        if previous is not None and previous.optimizer == id(self._learning_rate.optimizer):
+            if previous.optimizer_steps == self._optimizer_steps:
+                # Not the optimizer's own count: it leaves out the steps that overflowed.
+                known_start, ema = previous.step, previous.ema
+        self.position: Position = find_position(
+            cb_params,
+            declared_start=self._monitor.initial_step,
+            known_start=known_start,
+            steps_per_epoch=self._monitor.steps_per_epoch,
+            epochs=self._monitor.epochs,
+            total_steps=settings.total_steps,
+        )
+        self._ema = (
+            ema if ema is not None and self.position.start == known_start else BiasCorrectedEMA(settings.ema_decay)
+        )
+        self._declared = train_cell.find_declared_outputs(cb_params)
+        self._counts_skipped = not train_cell.skips_by_grad_norm(cb_params)
+        self._loss_scale = self._attempt("the loss scale", lambda: train_cell.find_loss_scale(cb_params))
+        self._batch_size = self._monitor.global_batch_size or self._attempt(
+            "the batch size", lambda: train_cell.find_batch_size(cb_params, placement.size)
+        )
+
+        self._shift = self.position.shift
+        self._last_step = self.position.start
+        self._last_outputs: Any = None
+        self._logged_step = self.position.start
+        self._next_step = self.position.start + 1
+        self._timed_step: Optional[int] = None
+        self._timed_at = 0.0
+        self._eval_began: Optional[float] = None
+
+        self._writer = HealthWriter(
+            settings.log_dir, manifest=self._manifest(cb_params, placement), flush_seconds=settings.flush_seconds
+        )
+        if self.position.start:
+            self._writer.event("resume", self.position.start, resumed_from=self.position.start)
+
+    def step_end(self, cb_params: Mapping[str, Any]) -> None:
+        """Takes note of a step (or of a sink of steps), and logs it when it is due."""
+        step = cb_params["cur_step_num"] + self._shift
+        self._last_step = step
+        # The tensors, not their values: reading those would make every step wait for the device.
+        self._last_outputs = cb_params["net_outputs"]
+        if step >= self._next_step:
+            self._log(step)
+
+    def eval_begin(self) -> None:
+        """Stops the clock: the time of an evaluation is not step time."""
+        self._eval_began = time.perf_counter()
+
+    def eval_end(self, cb_params: Mapping[str, Any]) -> None:
+        """Logs the results of an evaluation at the step where the training stands."""
+        if self._eval_began is not None:
+            self._timed_at += time.perf_counter() - self._eval_began
+            self._eval_began = None
+        self._writer.log(self._last_step, **eval_metrics(cb_params))
+
+    def log_last_step(self, *, complete: bool = True) -> None:
+        """Logs the last step, unless it is logged.
+
+        Args:
+          complete: False after a failure; whether the optimizer took the failing step is not known
+            then, so the learning rate and skipped steps are left out.
+        """
+        if self._last_step > self._logged_step:
+            self._log(self._last_step, optimizer_in_step=complete)
+
+    def flush(self) -> None:
+        """Puts what was logged so far on disk."""
+        self._writer.flush()
+
+    def end(self, status: str, error: Optional[str] = None) -> None:
+        """Writes how the training ended and closes the file."""
+        fields: dict[str, Any] = {} if error is None else {"error": error}
+        try:
+            self._writer.event("end", self._last_step, status=status, **fields)
+        finally:
+            self._writer.close()
+
+    def continuation(self) -> Continuation:
+        """Returns where this training stands, for the next one."""
+        steps = self._attempt("the optimizer's step count", self._learning_rate.step_count)
+        return Continuation(id(self._learning_rate.optimizer), steps, self._last_step, self._ema)
+
+    def _log(self, step: int, *, optimizer_in_step: bool = True) -> None:
+        since = step - self._logged_step
+        every = self._settings.log_every
+        self._next_step = (step // every + 1) * every
+        self._logged_step = step
+
+        outputs = read_step_outputs(self._last_outputs, self._declared)
+        if outputs.not_understood:
+            self._complaints.say(
+                "outputs",
+                f"the train cell returns {outputs.not_understood}; only what is sure is logged. A tuple of roles "
+                "`health_outputs` on the cell tells what its outputs are, e.g. ('loss', 'grad_norm')",
+            )
+        metrics: dict[str, Optional[float]] = {role: value for role, value in outputs.values.items()}
+        loss = outputs.values.get("loss")
+        if loss is not None:
+            loss /= self._monitor.loss_divisor
+            metrics["loss"] = loss
+            metrics["loss_ema"] = self._ema.update(loss)
+        if "loss_scale" not in metrics and self._loss_scale and self._loss_scale["kind"] == "fixed":
+            metrics["loss_scale"] = self._loss_scale["initial"]
+
+        skipped = 0
+        if optimizer_in_step:
+            steps_before = self._optimizer_steps
+            self._optimizer_steps = self._attempt("the optimizer's step count", self._learning_rate.step_count)
+            skipped = self._skipped(since, steps_before, outputs)
+            metrics.update(self._attempt("the learning rate", lambda: self._learning_rates(step, outputs)) or {})
+        if outputs.overflow is not None:
+            # A step that overflowed between two logged ones is not lost: its flag goes to the next.
+            metrics["overflow"] = 1.0 if skipped or outputs.overflow else 0.0
+        metrics.update(self._speed(step))
+        metrics["epoch"] = self.position.epoch(step)
+        self._writer.log(step, **metrics)
+        if metrics.get("overflow"):
+            scale: dict[str, Any] = {}
+            if metrics.get("loss_scale") is not None:
+                scale["loss_scale"] = metrics["loss_scale"]
+            self._writer.event("overflow", step, count=max(skipped, 1), steps=since, **scale)
+
+    def _skipped(self, steps: int, optimizer_steps_before: Optional[int], outputs: StepOutputs) -> int:
+        """Returns how many of the last `steps` steps overflowed, going by what the optimizer left out.
+
+        A loss-scale cell does not call the optimizer on an overflow, so the optimizer's own count,
+        which is on the device and is read only now, tells of the steps in between as well.
+        """
+        if outputs.overflow is None or not self._counts_skipped:
+            return 0
+        if self._optimizer_steps is None or optimizer_steps_before is None:
+            return 0
+        return min(max(steps - (self._optimizer_steps - optimizer_steps_before), 0), steps)
+
+    def _learning_rates(self, step: int, outputs: StepOutputs) -> dict[str, Optional[float]]:
+        reader = self._learning_rate
+        if "lr" in outputs.values and not reader.grouped and not reader.fixed:
+            return {}  # A fixed one in the outputs is a copy, which knows nothing of a new assignment.
+        if self._optimizer_steps is None:
+            done = step - 1
+        else:
+            # An optimizer that was left out on overflow stands where it stood before the step.
+            done = self._optimizer_steps if outputs.overflow else self._optimizer_steps - 1
+        rates = reader.read(done)
+        metrics: dict[str, Optional[float]] = {"lr": rates[0]} if rates else {}
+        metrics.update({f"train/lr_group/{n}": rate for n, rate in enumerate(rates) if n > 0})
+        return metrics
+
+    def _speed(self, step: int) -> dict[str, Optional[float]]:
+        now = time.perf_counter()  # after the outputs were read, that is when the device was done
+        before, self._timed_step = self._timed_step, step
+        seconds, self._timed_at = now - self._timed_at, now
+        if before is None or step <= before:
+            return {}  # The first step is mostly compilation.
+        step_time = seconds / (step - before)
+        units = self._settings.tokens_per_step or self._batch_size
+        return {"step_time": step_time, "throughput": units / step_time if units and step_time > 0 else None}
+
+    def _manifest(self, cb_params: Mapping[str, Any], placement: Placement) -> RunManifest:
+        settings = self._settings
+        unit = "tokens/s" if settings.tokens_per_step else "samples/s"
+        return RunManifest(
+            roles={role.name: role.tag for role in ROLES.values()},
+            units={ROLES["throughput"].tag: unit, ROLES["step_time"].tag: "s"},
+            ema_decay=settings.ema_decay,
+            total_steps=self.position.total_steps,
+            steps_per_epoch=self.position.steps_per_epoch,
+            global_batch_size=self._batch_size,
+            tokens_per_step=settings.tokens_per_step,
+            schedule=self._learning_rate.schedule,
+            grad_clip=self._attempt("the clipping threshold", lambda: train_cell.find_grad_clip(cb_params)),
+            loss_scale=self._loss_scale,
+            framework=train_cell.framework_versions(),
+            distributed={
+                name: value
+                for name, value in (
+                    ("rank", placement.rank),
+                    ("size", placement.size),
+                    ("pipeline_stage", placement.pipeline_stage),
+                )
+                if value is not None
+            },
+            resumed_from=self.position.start or None,
+            hparams=settings.hparams,
+        )
+
+    def _attempt(self, what: str, read: Callable[[], _T]) -> Optional[_T]:
+        """Returns ``read()``, or None where it fails: one metric less must not cost the others."""
+        try:
+            return read()
+        except Exception as error:
+            self._complaints.say(what, f"{what} cannot be read and is left out", error)
+            return None
+
+
+def eval_metrics(cb_params: Mapping[str, Any]) -> dict[str, float]:
+    """Returns the results of an evaluation as metrics for `HealthWriter.log`.
+
+    ``loss`` becomes the eval loss, ``accuracy`` (or ``acc``) the eval accuracy, and any other metric
+    with one value the tag ``eval/<name>``. MindSpore's own ``eval_loss`` of ``Model.fit`` is the loss of
+    the last batch alone (seen in 2.9), so it only counts where the model has no ``loss`` metric.
+
+    Args:
+      cb_params: the callback's parameters at ``on_eval_end``: ``metrics``, and in ``Model.fit``
+        ``eval_results``.
+    """
+    results = {str(name): value for name, value in (cb_params.get("eval_results") or {}).items()}
+    results.update({str(name): value for name, value in (cb_params.get("metrics") or {}).items()})
+    by_role = {"loss": "eval_loss", "accuracy": "eval_accuracy", "acc": "eval_accuracy"}
+    found: dict[str, float] = {}
+    for name, value in results.items():
+        number = as_float(value) if not isinstance(value, (dict, list, tuple)) else None
+        if number is None or (name == "eval_loss" and "loss" in {key.lower() for key in results}):
+            continue
+        metric = "eval_loss" if name == "eval_loss" else by_role.get(name.lower(), f"eval/{name}")
+        found[metric] = number
+    return found

@@ -1,0 +1,107 @@
+"""What the user asks of the callback, checked when it is made."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import numbers
+import os
+from typing import Any, Callable, Mapping, Optional, Union
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Checked arguments of `TrainingHealthCallback` (which documents them)."""
+
+    log_dir: str
+    log_every: int
+    ema_decay: float
+    flush_seconds: float
+    tokens_per_step: Optional[int]
+    total_steps: Optional[int]
+    hparams: dict[str, Any]
+    on_alert: Optional[Callable[..., Any]]
+
+
+def checked_settings(
+    *,
+    log_dir: Union[str, "os.PathLike[str]"],
+    log_every: int,
+    ema_decay: float,
+    flush_seconds: float,
+    tokens_per_step: Optional[int],
+    total_steps: Optional[int],
+    hparams: Optional[Mapping[str, Any]],
+    on_alert: Optional[Callable[..., Any]],
+) -> Settings:
+    """Returns the arguments as they are used.
+
+    Raises:
+      TypeError, ValueError: a wrong argument; the message names it, its value and what is allowed.
+    """
+    if on_alert is not None and not callable(on_alert):
+        raise TypeError(f"on_alert must be callable or None, got {on_alert!r}")
+    return Settings(
+        log_dir=_path("log_dir", log_dir),
+        log_every=_whole("log_every", log_every),
+        ema_decay=_real("ema_decay", ema_decay, "in [0, 1)", lambda x: 0.0 <= x < 1.0),
+        flush_seconds=_real("flush_seconds", flush_seconds, "a finite number > 0", lambda x: 0.0 < x < math.inf),
+        tokens_per_step=None if tokens_per_step is None else _whole("tokens_per_step", tokens_per_step),
+        total_steps=None if total_steps is None else _whole("total_steps", total_steps),
+        hparams=_json_object("hparams", hparams),
+        on_alert=on_alert,
+    )
+
+
+def _path(name: str, value: Any) -> str:
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"{name} must be a path (str or os.PathLike), got {value!r} ({type(value).__name__})")
+    path = os.fspath(value)
+    if not isinstance(path, str):
+        raise TypeError(f"{name} must be a text path, got {value!r}")
+    if not path.strip():
+        raise ValueError(f"{name} must be the path of a directory, got {value!r}")
+    return path
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be a whole number >= 1, got {value!r} ({type(value).__name__})")
+    if value < 1:
+        raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+    return int(value)
+
+
+def _real(name: str, value: Any, allowed: str, holds: Callable[[float], bool]) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be {allowed}, got {value!r} ({type(value).__name__})")
+    if not holds(float(value)):
+        raise ValueError(f"{name} must be {allowed}, got {value!r}")
+    return float(value)
+
+
+def _json_object(name: str, value: Any) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} must be a mapping of names to JSON values, got {value!r} ({type(value).__name__})")
+    strange = [key for key in value if not isinstance(key, str)]
+    if strange:
+        raise TypeError(f"{name} must have names (str) as keys, got the key {strange[0]!r}")
+    try:
+        # A copy, so that what the user changes later does not change what the run says it began with.
+        copy: dict[str, Any] = json.loads(json.dumps(dict(value), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        bad = next((key for key, item in value.items() if not _is_json(item)), None)
+        error_type = TypeError if isinstance(error, TypeError) else ValueError
+        raise error_type(f"{name}[{bad!r}] must be a JSON value, got {value.get(bad)!r} ({error})") from error
+    return copy
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,110 @@
+"""A train cell that returns the gradient norm, which plain MindSpore has no other place to get from."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any, Optional
+
+from mindspore import Tensor, nn, ops
+from mindspore import dtype as mstype
+from mindspore.common.sparse_tensor import RowTensorInner
+
+_sum_of_squares = ops.MultitypeFuncGraph("sum_of_squares")
+_scaled_gradient = ops.MultitypeFuncGraph("scaled_gradient")
+
+
+@_sum_of_squares.register("Tensor")
+def _sum_of_squares_tensor(grad):  # type: ignore[no-untyped-def]
+    # float16 squares overflow from 256 on.
+    return ops.square(ops.cast(grad, mstype.float32)).sum()
+
+
+@_sum_of_squares.register("RowTensor")
+def _sum_of_squares_rows(grad):  # type: ignore[no-untyped-def]
+    return ops.square(ops.cast(grad.values, mstype.float32)).sum()
+
+
+@_scaled_gradient.register("Tensor", "Tensor")
+def _scaled_gradient_tensor(factor, grad):  # type: ignore[no-untyped-def]
+    return grad * ops.cast(factor, grad.dtype)
+
+
+@_scaled_gradient.register("Tensor", "RowTensor")
+def _scaled_gradient_rows(factor, grad):  # type: ignore[no-untyped-def]
+    return RowTensorInner(grad.indices, grad.values * ops.cast(factor, grad.values.dtype), grad.dense_shape)
+
+
+class GradNormTrainOneStepCell(nn.TrainOneStepCell):  # type: ignore[misc]
+    r"""``nn.TrainOneStepCell`` that returns (loss, global gradient norm) and can clip by that norm.
+
+    The norm is :math:`\sqrt{\sum_p \lVert g_p \rVert_2^2}` over all weights, taken after the gradients of the
+    data-parallel devices are averaged, with `sens` divided out, and **before** clipping. It is
+    summed in float32, so it becomes infinite beyond 1.8e19. Clipping multiplies each gradient by
+    ``clip_norm / max(norm, clip_norm)`` (Pascanu, Mikolov and Bengio, 2013). The rows of a sparse
+    gradient count one by one, also where they repeat.
+
+    Works in GRAPH and PYNATIVE mode, alone and data-parallel, with mixed precision::
+
+        train_cell = GradNormTrainOneStepCell(nn.WithLossCell(net, loss_fn), optimizer, clip_norm=1.0)
+        Model(train_cell).train(epochs, dataset, callbacks=[TrainingHealthCallback("logs/run")])
+
+    Args:
+      network: cell that returns the loss.
+      optimizer: the optimizer; with `sens`, give it ``loss_scale=sens``, as for ``nn.TrainOneStepCell``.
+      sens: factor on the loss for the backward pass (a fixed loss scale), finite and > 0.
+      clip_norm: largest gradient norm, > 0, on the scale of the true gradients (without `sens`);
+        None does not clip.
+
+    Inputs:
+      The inputs of `network`.
+
+    Outputs:
+      (loss, norm): the loss as `network` returns it, and the norm, a float32 Tensor of shape ().
+
+    Raises:
+      TypeError: `network` or `optimizer` is no cell; `sens` or `clip_norm` is no number.
+      ValueError: `sens` or `clip_norm` is not finite or not > 0.
+    """
+
+    #: What the outputs are; `TrainingHealthCallback` goes by it.
+    health_outputs = ("loss", "grad_norm")
+
+    def __init__(self, network: Any, optimizer: Any, sens: float = 1.0, clip_norm: Optional[float] = None) -> None:
+        for name, cell in (("network", network), ("optimizer", optimizer)):
+            if not isinstance(cell, nn.Cell):
+                raise TypeError(f"{name} must be a mindspore.nn.Cell, got {cell!r} ({type(cell).__name__})")
+        sens = _positive("sens", sens)
+        # Without a factor the cheaper backward pass will do, which needs no filled tensor.
+        super().__init__(network, optimizer, sens=None if sens == 1.0 else sens)
+        self.clip_norm = None if clip_norm is None else _positive("clip_norm", clip_norm)
+        self._clips = self.clip_norm is not None
+        self._largest_norm = Tensor(self.clip_norm or math.inf, mstype.float32)
+        self._unscale = Tensor(1.0 / sens, mstype.float32)
+        self._map = ops.HyperMap()
+
+    def construct(self, *inputs):  # type: ignore[no-untyped-def]
+        loss = self.network(*inputs)
+        if self.sense_flag:
+            sens = ops.fill(loss.dtype, loss.shape, self.sens)
+            grads = self.grad(self.network, self.weights)(*inputs, sens)
+        else:
+            grads = self.grad_no_sens(self.network, self.weights)(*inputs)
+        grads = self.grad_reducer(grads)
+        norm = ops.sqrt(ops.addn(self._map(_sum_of_squares, grads))) * self._unscale
+        if self._clips:
+            factor = self._largest_norm / ops.maximum(norm, self._largest_norm)
+            grads = self._map(ops.partial(_scaled_gradient, factor), grads)
+        if self.use_graceful_exit:
+            grads = self.graceful_exit.exit_by_request(grads, self.init_param, self.exit_param)
+        loss = ops.depend(loss, self.optimizer(grads))
+        return loss, norm
+
+
+def _positive(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a finite number > 0, got {value!r} ({type(value).__name__})")
+    number = float(value)
+    if not (math.isfinite(number) and number > 0.0):
+        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+    return number
