@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from types import TracebackType
-from typing import Any, Callable, Mapping, Optional, Type, Union
+from typing import Any, Callable, Mapping, Optional, Union
 
 from mindspore.train import Callback
 
@@ -105,7 +105,7 @@ class TrainingHealthCallback(Callback):  # type: ignore[misc]
 
     def __exit__(
         self,
-        exc_type: Optional[Type[BaseException]] = None,
+        exc_type: Optional[type[BaseException]] = None,
         exc: Optional[BaseException] = None,
         traceback: Optional[TracebackType] = None,
     ) -> None:

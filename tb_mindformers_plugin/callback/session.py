@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from typing import Any, Callable, Mapping, Optional, TypeVar
 
@@ -39,6 +40,10 @@ class Continuation:
     step: int
     ema: BiasCorrectedEMA
 
+    def goes_on(self, optimizer: Any, optimizer_steps: Optional[int]) -> bool:
+        """Tells whether a training with `optimizer`, which counts `optimizer_steps`, goes on from here."""
+        return self.optimizer == id(optimizer) and self.optimizer_steps == optimizer_steps
+
 
 class TrainingSession:
     """Writes one training of one process.
@@ -69,10 +74,9 @@ class TrainingSession:
         self._optimizer_steps = self._attempt("the optimizer's step count", self._learning_rate.step_count)
         self._monitor = self._attempt("MFLossMonitor", lambda: find_loss_monitor_facts(cb_params)) or LossMonitorFacts()
         known_start, ema = self._optimizer_steps or 0, None
-        if previous is not None and previous.optimizer == id(self._learning_rate.optimizer):
-            if previous.optimizer_steps == self._optimizer_steps:
-                # Not the optimizer's own count: it leaves out the steps that overflowed.
-                known_start, ema = previous.step, previous.ema
+        if previous is not None and previous.goes_on(self._learning_rate.optimizer, self._optimizer_steps):
+            # Not the optimizer's own count: it leaves out the steps that overflowed.
+            known_start, ema = previous.step, previous.ema
         self.position: Position = find_position(
             cb_params,
             declared_start=self._monitor.initial_step,
@@ -189,8 +193,9 @@ class TrainingSession:
         self._writer.log(step, **metrics)
         if metrics.get("overflow"):
             scale: dict[str, Any] = {}
-            if metrics.get("loss_scale") is not None:
-                scale["loss_scale"] = metrics["loss_scale"]
+            loss_scale = metrics.get("loss_scale")
+            if loss_scale is not None and math.isfinite(loss_scale):  # JSON has no infinity
+                scale["loss_scale"] = loss_scale
             self._writer.event("overflow", step, count=max(skipped, 1), steps=since, **scale)
 
     def _skipped(self, steps: int, optimizer_steps_before: Optional[int], outputs: StepOutputs) -> int:
@@ -240,9 +245,9 @@ class TrainingSession:
             steps_per_epoch=self.position.steps_per_epoch,
             global_batch_size=self._batch_size,
             tokens_per_step=settings.tokens_per_step,
-            schedule=self._learning_rate.schedule,
+            schedule=_finite(self._learning_rate.schedule),
             grad_clip=self._attempt("the clipping threshold", lambda: train_cell.find_grad_clip(cb_params)),
-            loss_scale=self._loss_scale,
+            loss_scale=_finite(self._loss_scale),
             framework=train_cell.framework_versions(),
             distributed={
                 name: value
@@ -264,6 +269,13 @@ class TrainingSession:
         except Exception as error:
             self._complaints.say(what, f"{what} cannot be read and is left out", error)
             return None
+
+
+def _finite(fields: Optional[dict[str, Any]]) -> Optional[dict[str, Any]]:
+    """Returns `fields` without NaN and infinities, which the manifest's JSON cannot hold."""
+    if fields is None:
+        return None
+    return {key: value for key, value in fields.items() if not isinstance(value, float) or math.isfinite(value)}
 
 
 def eval_metrics(cb_params: Mapping[str, Any]) -> dict[str, float]:

@@ -25,7 +25,7 @@ def find_declared_outputs(cb_params: Mapping[str, Any]) -> Optional[tuple[str, .
 def find_grad_clip(cb_params: Mapping[str, Any]) -> Optional[float]:
     """Returns the threshold of clipping by global norm, or None."""
     for cell in _cells(cb_params.get("train_network")):
-        if getattr(cell, "health_outputs", None) and hasattr(cell, "clip_norm"):
+        if getattr(cell, "health_outputs", None) and getattr(cell, "clip_norm", None) is not None:
             return as_float(cell.clip_norm)
         if getattr(cell, "use_clip_grad", False) is True:  # mindformers
             return as_float(getattr(getattr(cell, "clip_grad_norm", None), "clip_norm", None))
