@@ -1,0 +1,69 @@
+"""What an event file holds, as columns."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Optional
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_mindformers_plugin.eventfile.framing import Damage
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """The points of one scalar tag, in the order in which they were written.
+
+    Attributes:
+      step: (n,) int64.
+      wall: (n,) float64, seconds since the Unix epoch.
+      value: (n,) float32, or float64 where the file holds values that float32 cannot.
+    """
+
+    step: npt.NDArray[np.int64]
+    wall: npt.NDArray[np.float64]
+    value: npt.NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+
+@dataclasses.dataclass(frozen=True)
+class HealthRecord:
+    """A run manifest (`content` is the JSON of its metadata) or a health event (of its string).
+
+    Attributes:
+      tag: `metadata.RUN_TAG` or `metadata.EVENTS_TAG`.
+      step: optimizer step.
+      wall: seconds since the Unix epoch.
+      content: the JSON, undecoded.
+    """
+
+    tag: str
+    step: int
+    wall: float
+    content: bytes
+
+
+@dataclasses.dataclass(frozen=True)
+class Chunk:
+    """What one look at an event file found.
+
+    Attributes:
+      anew: whether the file was read from its beginning: what was known of it is void.
+      columns: tag -> points.
+      health: manifests and health events, in file order.
+      damage: stretches that were skipped, positions from the file's beginning.
+      problems: what could not be read, each a sentence.
+      other_records: values that are no scalars (graphs, images, text …), by kind.
+      last_wall: latest finite wall time of any record, or None.
+    """
+
+    anew: bool = False
+    columns: dict[str, Column] = dataclasses.field(default_factory=dict)
+    health: tuple[HealthRecord, ...] = ()
+    damage: tuple[Damage, ...] = ()
+    problems: tuple[str, ...] = ()
+    other_records: dict[str, int] = dataclasses.field(default_factory=dict)
+    last_wall: Optional[float] = None

@@ -1,0 +1,66 @@
+"""The x axes on which a curve can be drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Optional
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from tb_mindformers_plugin.runs.run import Run, Segment
+
+AXES = ("step", "wall", "relative", "epoch", "tokens", "samples")
+
+# Axis -> the manifest field that says how much of it one step is (epoch: how many steps one is).
+_PER_STEP = {"tokens": "tokens_per_step", "samples": "global_batch_size"}
+
+
+def available(run: "Run") -> list[str]:
+    """Returns the axes of `AXES` that `run` can be drawn on."""
+    return [axis for axis in AXES if axis in ("step", "wall", "relative") or _scale(run, axis) or axis in run.roles]
+
+
+def positions(run: "Run", segment: "Segment", axis: str) -> Optional[npt.NDArray[np.float64]]:
+    """Returns the (n,) positions of a segment's points on `axis`, or None where the run does not know them.
+
+    Units: steps; seconds since the Unix epoch (wall); seconds since the run's first record
+    (relative); epochs; tokens; samples. Epochs, tokens and samples come from the run's own series,
+    interpolated by step, else from what the manifest says one step is.
+
+    Raises:
+      ValueError: an unknown axis.
+    """
+    if axis == "step":
+        return segment.step.astype(np.float64)
+    if axis == "wall":
+        return segment.wall
+    if axis == "relative":
+        return segment.wall - run.first_wall
+    if axis not in AXES:
+        raise ValueError(f"x axis {axis!r} is unknown; known: {', '.join(AXES)}")
+    known = run.current(axis)
+    if known is not None:
+        finite = np.isfinite(known.value)
+        if np.count_nonzero(finite) > 1:
+            return _interpolated(segment.step, known.step[finite], known.value[finite])
+    scale = _scale(run, axis)
+    return None if scale is None else segment.step * scale
+
+
+def _scale(run: "Run", axis: str) -> Optional[float]:
+    if axis == "epoch":
+        return 1 / run.manifest.steps_per_epoch if run.manifest.steps_per_epoch else None
+    per_step = getattr(run.manifest, _PER_STEP[axis]) if axis in _PER_STEP else None
+    return float(per_step) if per_step else None
+
+
+def _interpolated(
+    step: npt.NDArray[np.int64], known_step: npt.NDArray[np.int64], known: npt.NDArray[np.floating]
+) -> npt.NDArray[np.float64]:
+    """`known` at `step`, carried on in a straight line beyond its ends."""
+    xs, ys, at = known_step.astype(np.float64), known.astype(np.float64), step.astype(np.float64)
+    slope = (ys[-1] - ys[0]) / (xs[-1] - xs[0])
+    inside = np.interp(at, xs, ys)
+    inside += np.where(at < xs[0], (at - xs[0]) * slope, 0) + np.where(at > xs[-1], (at - xs[-1]) * slope, 0)
+    return inside

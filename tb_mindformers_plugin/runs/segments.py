@@ -1,0 +1,154 @@
+"""Which points of a series are its curve, and which were superseded by a restart.
+
+Points come in the order in which they were written. Where the step goes back, a training was
+resumed from a checkpoint: from that step on the newer points are the curve, and what they supersede
+is kept beside it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Optional, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Steps = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int64]
+
+# A stretch that goes back and then jumps on to where the curve was is a stray, not a restart, when it
+# has fewer points than this fraction of those it would supersede.
+_STRAY_FRACTION = 0.25
+# With more steps backwards than this the order means nothing (two writers, a shuffled log).
+_MOST_STRETCHES = 2000
+
+
+@dataclasses.dataclass(frozen=True)
+class Segmentation:
+    """Indices into a series, each set ascending in step.
+
+    Attributes:
+      current: the curve: strictly ascending steps.
+      superseded: one set of indices for each stretch that a restart left behind.
+      repeated: points whose step was written again right after; the later one is the curve's.
+      stray: points out of order that are no restart.
+      restarts: (step, ...) at which the curve was taken up again.
+    """
+
+    current: Indices
+    superseded: tuple[Indices, ...] = ()
+    repeated: Indices = dataclasses.field(default_factory=lambda: np.empty(0, np.int64))
+    stray: Indices = dataclasses.field(default_factory=lambda: np.empty(0, np.int64))
+    restarts: tuple[int, ...] = ()
+
+
+def segment(
+    step: Steps,
+    file_starts: Sequence[int] = (0,),
+    file_restarts: Sequence[Optional[int]] = (None,),
+) -> Segmentation:
+    """Tells the curve of a series from what it superseded.
+
+    Args:
+      step: (n,) steps in the order of writing.
+      file_starts: index of each event file's first point.
+      file_restarts: for each file, the step at which it takes the run up again, or None where it
+        just goes on. A restart counts for every series of the run, also for one that has not
+        logged since.
+    """
+    position = np.arange(len(step))
+    written_again = np.zeros(len(step), bool)
+    written_again[:-1] = step[1:] == step[:-1]
+    repeated = position[written_again]
+    kept = position[~written_again]
+    steps = step[kept]
+    backwards = np.flatnonzero(np.diff(steps) < 0) + 1
+    if len(backwards) > _MOST_STRETCHES:
+        return _by_step(step, position)
+
+    starts = np.searchsorted(kept, np.asarray(file_starts, np.int64))
+    curve = _Curve(steps)
+    bounds = np.unique(np.concatenate([np.zeros(1, int), backwards, starts, [len(steps)]]))
+    restart_at: dict[int, int] = {}
+    for s, r in zip(starts.tolist(), file_restarts):
+        if r is not None:
+            # Files without a point of this series share a start; the earliest step takes most with it.
+            restart_at[s] = min(r, restart_at.get(s, r))
+    new_file = {int(s) for s in starts}
+    for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist()):
+        if first in restart_at:
+            curve.restart(restart_at[first])
+        curve.add(first, last, new_file=first in new_file)
+    if len(steps) in restart_at:
+        curve.restart(restart_at[len(steps)])
+    return Segmentation(
+        current=kept[curve.current()],
+        superseded=tuple(kept[indices] for indices in curve.superseded),
+        repeated=repeated,
+        stray=kept[_joined(curve.stray)],
+        restarts=tuple(curve.restarts),
+    )
+
+
+class _Curve:
+    """Builds the curve from stretches of ascending steps."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._pieces: list[Indices] = []
+        self.superseded: list[Indices] = []
+        self.stray: list[Indices] = []
+        self.restarts: list[int] = []
+
+    def current(self) -> Indices:
+        return _joined(self._pieces)
+
+    def add(self, first: int, last: int, new_file: bool) -> None:
+        """Takes up the stretch [first, last) of ascending steps."""
+        if first == last:
+            return
+        stretch = np.arange(first, last)
+        end = self._end()
+        if end is not None and self._steps[first] <= end:
+            overlap = int(np.searchsorted(self._steps[first:last], end, side="right"))
+            replaced = sum(int(np.count_nonzero(self._steps[p] >= self._steps[first])) for p in self._pieces)
+            jumps_on = overlap < last - first or overlap == 1
+            if not new_file and jumps_on and overlap < _STRAY_FRACTION * replaced:
+                self.stray.append(stretch[:overlap])
+                stretch = stretch[overlap:]
+            else:
+                self.restart(int(self._steps[first]))
+        if len(stretch):
+            self._pieces.append(stretch)
+
+    def restart(self, step: int) -> None:
+        """Gives up all of the curve from `step` on."""
+        left_behind = []
+        kept = []
+        for piece in self._pieces:
+            cut = int(np.searchsorted(self._steps[piece], step))
+            if cut:
+                kept.append(piece[:cut])
+            if cut < len(piece):
+                left_behind.append(piece[cut:])
+        self._pieces = kept
+        if left_behind:
+            self.superseded.append(_joined(left_behind))
+        if kept or left_behind:
+            self.restarts.append(step)
+
+    def _end(self) -> Optional[int]:
+        return int(self._steps[self._pieces[-1][-1]]) if self._pieces else None
+
+
+def _by_step(step: Steps, position: Indices) -> Segmentation:
+    """Of points in no order: the curve is by step, the last written point of a step wins."""
+    order = np.argsort(step, kind="stable")
+    last_of_step = np.ones(len(order), bool)
+    last_of_step[:-1] = step[order][1:] != step[order][:-1]
+    current = position[order[last_of_step]]
+    return Segmentation(current=current, repeated=position[np.sort(order[~last_of_step])])
+
+
+def _joined(pieces: list[Indices]) -> Indices:
+    return np.concatenate(pieces) if pieces else np.empty(0, np.int64)

@@ -1,0 +1,57 @@
+"""Bias-corrected exponential moving average."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Values = npt.NDArray[np.float64]
+
+
+def ema(value: npt.NDArray[np.floating], decay: float) -> Values:
+    """Bias-corrected EMA of the finite values.
+
+    m_i = decay m_{i-1} + (1 - decay) x_i with m_0 = 0, divided by 1 - decay^i (Kingma & Ba, Adam,
+    arXiv 1412.6980, section 3). A value that is not finite is no step of the average.
+
+    Args:
+      value: (n,) values.
+      decay: in [0, 1); 0 returns the values themselves.
+
+    Returns:
+      (n,) float64; NaN where the value is not finite.
+
+    >>> ema(np.array([1.0, np.nan, 3.0]), 0.5).round(4).tolist()
+    [1.0, nan, 2.3333]
+    """
+    if not 0 <= decay < 1:
+        raise ValueError(f"decay is in [0, 1), got {decay!r}")
+    finite = np.isfinite(value)
+    result = np.full(len(value), np.nan)
+    x = np.asarray(value, np.float64)[finite]
+    if len(x):
+        count = np.arange(1, len(x) + 1)
+        # -expm1(n log d) keeps 1 - d^n exact for decays close to 1.
+        weight = -np.expm1(count * np.log(decay)) if decay else 1.0
+        result[finite] = _recursion((1 - decay) * x, decay) / weight
+    return result
+
+
+def _recursion(x: Values, decay: float) -> Values:
+    """m_i = decay m_{i-1} + x_i, in blocks: all blocks side by side, then the carry from block to block."""
+    size = max(1, int(np.sqrt(len(x))))
+    blocks = -(-len(x) // size)
+    padded = np.zeros(blocks * size)
+    padded[: len(x)] = x
+    columns = np.ascontiguousarray(padded.reshape(blocks, size).T)
+    for i in range(1, size):
+        columns[i] += decay * columns[i - 1]
+    carry = np.zeros(blocks)
+    whole = decay**size
+    ends = columns[-1].tolist()
+    before = 0.0
+    for block in range(1, blocks):
+        before = ends[block - 1] + whole * before
+        carry[block] = before
+    columns += np.power(decay, np.arange(1, size + 1))[:, None] * carry
+    return np.ascontiguousarray(columns.T).reshape(-1)[: len(x)]
