@@ -97,7 +97,7 @@ class RunManifest:
         return "{" + ", ".join(fields) + "}"
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> "RunManifest":
+    def from_dict(cls, fields: Mapping[str, Any]) -> RunManifest:
         """Builds a manifest from JSON fields; what is unknown goes to ``extra``.
 
         Raises:
@@ -125,7 +125,7 @@ class RunManifest:
         return cls(extra=extra, **known)
 
     @classmethod
-    def from_json(cls, text: str) -> "RunManifest":
+    def from_json(cls, text: str) -> RunManifest:
         """Parses a manifest.
 
         Raises:
@@ -227,7 +227,12 @@ def _loads(text: str, what: str) -> Any:
 
 
 def _whole(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value != int(value):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not math.isfinite(value)
+        or value != int(value)
+    ):
         raise ManifestError(f"manifest field {name!r} is a whole number, got {value!r}")
     return int(value)
 

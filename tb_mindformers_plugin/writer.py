@@ -62,7 +62,7 @@ class HealthWriter:
 
     def __init__(
         self,
-        log_dir: Union[str, "os.PathLike[str]"],
+        log_dir: Union[str, os.PathLike[str]],
         manifest: Union[RunManifest, Mapping[str, Any], None] = None,
         *,
         flush_seconds: float = 10.0,
@@ -150,7 +150,7 @@ class HealthWriter:
                 except _DISK_ERRORS as error:
                     self._say_failure(error)
 
-    def __enter__(self) -> "HealthWriter":
+    def __enter__(self) -> HealthWriter:
         return self
 
     def __exit__(
@@ -202,9 +202,7 @@ class HealthWriter:
         value = metadata.manifest_value(self._manifest)
         # Step 0 would look like a restart to readers that go by steps alone.
         step = self._manifest.resumed_from or 0
-        file.add_event(
-            event_pb2.Event(wall_time=time.time(), step=step, summary=summary_pb2.Summary(value=[value]))
-        )
+        file.add_event(event_pb2.Event(wall_time=time.time(), step=step, summary=summary_pb2.Summary(value=[value])))
         file.flush()
         self._file = file
 
@@ -243,7 +241,7 @@ class HealthWriter:
         )
 
 
-def _checked_log_dir(log_dir: Union[str, "os.PathLike[str]"]) -> str:
+def _checked_log_dir(log_dir: Union[str, os.PathLike[str]]) -> str:
     if not isinstance(log_dir, (str, os.PathLike)):
         raise TypeError(f"log_dir is a path, got {log_dir!r} ({type(log_dir).__name__})")
     path = os.fspath(log_dir)

@@ -67,3 +67,8 @@ class Chunk:
     problems: tuple[str, ...] = ()
     other_records: dict[str, int] = dataclasses.field(default_factory=dict)
     last_wall: Optional[float] = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether the look found nothing new at all."""
+        return self == Chunk()

@@ -26,9 +26,9 @@ _PAD = 8
 _BLOCK = 1 << 20
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _table() -> Words:
-    crc = np.arange(256, dtype=np.uint32)
+    crc: Words = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         crc = np.where(crc & 1, (crc >> np.uint32(1)) ^ np.uint32(_POLYNOMIAL), crc >> np.uint32(1))
     return crc.astype(np.uint32)
@@ -36,8 +36,8 @@ def _table() -> Words:
 
 def masked(crc: Words) -> Words:
     """Returns CRCs as TFRecord stores them."""
-    rotated = (crc >> np.uint32(15)) | (crc << np.uint32(17))
-    return rotated + np.uint32(_MASK_DELTA)
+    rotated: Words = (crc >> np.uint32(15)) | (crc << np.uint32(17))
+    return np.add(rotated, np.uint32(_MASK_DELTA))
 
 
 def crc32c(buffer: Bytes, starts: Positions, lengths: Positions) -> Words:
@@ -90,7 +90,7 @@ def _crc_of_width(buffer: Bytes, starts: Positions, lengths: Positions, width: i
     crc = _joined(state.reshape(len(starts), -1))
     # Of fewer than 4 bytes, the rest of the inverted bits meets the state after the last byte.
     short = (np.uint32(0xFFFFFFFF) >> (8 * np.minimum(lengths, 4)).astype(np.uint64)).astype(np.uint32)
-    return crc ^ short ^ np.uint32(0xFFFFFFFF)
+    return np.bitwise_xor(crc ^ short, np.uint32(0xFFFFFFFF))
 
 
 def crc32c_windows(buffer: Bytes, length: int) -> Words:
@@ -101,11 +101,11 @@ def crc32c_windows(buffer: Bytes, length: int) -> Words:
     state = np.full(count, 0xFFFFFFFF, np.uint32)
     for offset in range(length):
         state = _advance(state, buffer[offset : offset + count])
-    return state ^ np.uint32(0xFFFFFFFF)
+    return np.bitwise_xor(state, np.uint32(0xFFFFFFFF))
 
 
 def _advance(state: Words, byte: Bytes) -> Words:
-    return _table()[(state ^ byte) & np.uint32(0xFF)] ^ (state >> np.uint32(8))
+    return np.bitwise_xor(_table()[(state ^ byte) & np.uint32(0xFF)], state >> np.uint32(8))
 
 
 def _joined(state: Words) -> Words:
@@ -125,13 +125,13 @@ def _joined(state: Words) -> Words:
 
 def _apply(operator: Words, words: Words) -> Words:
     """Applies a linear map of 32-bit words over GF(2), given as a (4, 256) table by byte."""
-    result = operator[0][words & np.uint32(0xFF)]
+    result: Words = operator[0][words & np.uint32(0xFF)]
     for byte in range(1, 4):
-        result = result ^ operator[byte][(words >> np.uint32(8 * byte)) & np.uint32(0xFF)]
+        result = np.bitwise_xor(result, operator[byte][(words >> np.uint32(8 * byte)) & np.uint32(0xFF)])
     return result
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _zeros_operator(level: int) -> Words:
     """The (4, 256) table of the map that moves a state past `_ROW` x 2^level zero bytes."""
     words = np.arange(256, dtype=np.uint32)[None, :] << np.array([[0], [8], [16], [24]], np.uint32)

@@ -18,8 +18,16 @@ from tb_mindformers_plugin.eventfile.framing import Frames
 
 # Dtypes whose every value float32 holds exactly.
 _NARROW = frozenset(
-    (types_pb2.DT_FLOAT, types_pb2.DT_HALF, types_pb2.DT_BFLOAT16, types_pb2.DT_INT8, types_pb2.DT_UINT8,
-     types_pb2.DT_INT16, types_pb2.DT_UINT16, types_pb2.DT_BOOL)
+    (
+        types_pb2.DT_FLOAT,
+        types_pb2.DT_HALF,
+        types_pb2.DT_BFLOAT16,
+        types_pb2.DT_INT8,
+        types_pb2.DT_UINT8,
+        types_pb2.DT_INT16,
+        types_pb2.DT_UINT16,
+        types_pb2.DT_BOOL,
+    )
 )
 _WIDE = frozenset(
     (types_pb2.DT_DOUBLE, types_pb2.DT_INT32, types_pb2.DT_UINT32, types_pb2.DT_INT64, types_pb2.DT_UINT64)
@@ -58,7 +66,7 @@ class Decoder:
         other: collections.Counter[str] = collections.Counter()
         problems: collections.Counter[str] = collections.Counter()
         last_wall: Optional[float] = None
-        data = memoryview(buffer)
+        data = buffer.data
         for start, length in zip(frames.starts.tolist(), frames.lengths.tolist()):
             try:
                 event = event_pb2.Event.FromString(bytes(data[start : start + length]))
@@ -114,7 +122,7 @@ def _scalar(value: summary_pb2.Summary.Value) -> Optional[float]:
     """The value's one number, or None where it holds none or many."""
     kind = value.WhichOneof("value")
     if kind == "simple_value":
-        return value.simple_value
+        return float(value.simple_value)
     if kind != "tensor":
         return None
     tensor = value.tensor

@@ -110,7 +110,7 @@ def scan(buffer: Bytes) -> Frames:
 
 def _walk(buffer: Bytes, position: int) -> tuple[Positions, Positions, int]:
     """Follows the lengths from `position` over at most `_WALK` records that lie whole in the buffer."""
-    view = memoryview(buffer)
+    view = buffer.data
     size = len(buffer)
     starts: list[int] = []
     lengths: list[int] = []
@@ -137,7 +137,7 @@ def _header_sound(buffer: Bytes, positions: Positions) -> Mask:
 
 def _range_sound(buffer: Bytes, starts: Positions, lengths: Positions) -> Mask:
     """Whether each range agrees with the masked CRC that follows it."""
-    return crc32c.masked(crc32c.crc32c(buffer, starts, lengths)) == _words(buffer, starts + lengths)
+    return np.equal(crc32c.masked(crc32c.crc32c(buffer, starts, lengths)), _words(buffer, starts + lengths))
 
 
 def _next_header(buffer: Bytes, position: int) -> int:

@@ -26,11 +26,14 @@ class EventFile:
         self._size = -1
         self._decoder = Decoder()
 
-    def read(self) -> Chunk:
+    def read(self, most_bytes: int = -1) -> Chunk:
         """Returns what the file gained since the last call.
 
         A record that is not complete yet waits for a later call. A file that shrank or was replaced
         is read from its beginning, and the chunk says so.
+
+        Args:
+          most_bytes: read no more than this (-1: all there is).
 
         Raises:
           OSError: the file cannot be opened or read.
@@ -45,12 +48,10 @@ class EventFile:
             elif stat.st_size == self._size:
                 return Chunk()
             file.seek(self._position)
-            buffer = np.frombuffer(file.read(), np.uint8)
+            buffer = np.frombuffer(file.read(most_bytes), np.uint8)
         frames = framing.scan(buffer)
         chunk = self._decoder.decode(buffer, frames)
         base, self._position = self._position, self._position + frames.end
         self._size = base + len(buffer)
-        damage = tuple(
-            dataclasses.replace(d, start=d.start + base, stop=d.stop + base) for d in frames.damage
-        )
+        damage = tuple(dataclasses.replace(d, start=d.start + base, stop=d.stop + base) for d in frames.damage)
         return dataclasses.replace(chunk, anew=anew, damage=damage)

@@ -126,7 +126,7 @@ def _walk(top: str, problems: list[str]) -> Iterator[tuple[str, list[str]]]:
         yield directory, files[::-1]
 
 
-def _is_directory(entry: "os.DirEntry[str]") -> bool:
+def _is_directory(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
     except OSError:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_mindformers_plugin import metadata
-from tb_mindformers_plugin.eventfile import Chunk, Column, Damage, EventFile
+from tb_mindformers_plugin.eventfile import Column, Damage, EventFile
 from tb_mindformers_plugin.metadata import HealthEvent, ManifestError, RunManifest
 from tb_mindformers_plugin.roles import RoleMatch, framework_of, resolve
 from tb_mindformers_plugin.runs.discovery import RunFiles
@@ -65,9 +65,10 @@ class _File:
             chunk = self.source.read()
         except OSError as error:
             problem = f"{self.name} cannot be read: {error.strerror or error}"
-            changed, self.problem = self.problem != problem, problem
-            return changed
-        changed = self.problem is not None or chunk != Chunk()
+            news = self.problem != problem
+            self.problem = problem
+            return news
+        changed = self.problem is not None or not chunk.empty
         self.problem = None
         if chunk.anew:
             self.clear()
@@ -132,6 +133,7 @@ class Run:
 
     @property
     def has_manifest(self) -> bool:
+        """Whether a manifest of the run could be read."""
         return any(file.manifests for file in self._file_list())
 
     @property
@@ -221,7 +223,9 @@ class Run:
         """
         with self._lock:
             if tag not in self._segmentations:
-                columns, starts, total = [], [], 0
+                columns: list[Column] = []
+                starts: list[int] = []
+                total = 0
                 for file in self._files.values():
                     starts.append(total)
                     columns.extend(file.columns.get(tag, ()))

@@ -7,8 +7,15 @@ import threading
 import time
 from typing import Optional
 
+from tb_mindformers_plugin import metadata
+from tb_mindformers_plugin.eventfile import EventFile
+from tb_mindformers_plugin.roles import resolve
 from tb_mindformers_plugin.runs.discovery import Discovery, Root, discover, roots
 from tb_mindformers_plugin.runs.run import Run
+
+# What a writer logs at all, it logs within this many bytes; a graph before it may be larger, and then
+# the run is found when it is read.
+_HEAD_BYTES = 1 << 20
 
 
 class RunStore:
@@ -24,6 +31,7 @@ class RunStore:
         self._runs: dict[str, Run] = {}
         self._discovery = Discovery({}, 0, ())
         self._refreshed: Optional[float] = None
+        self._active = False
 
     def refresh(self, max_age_seconds: float = 0.0) -> None:
         """Looks for new runs and reads what the known ones gained.
@@ -52,9 +60,23 @@ class RunStore:
         return self._runs
 
     def is_active(self) -> bool:
-        """Whether any run has a series with a known role, or a manifest."""
-        self.refresh(max_age_seconds=5.0)
-        return any(run.has_manifest or run.roles for run in self._runs.values())
+        """Whether any run has a manifest or a series with a known role.
+
+        TensorBoard asks at each page load, so this reads no more than the beginning of files, and
+        only until one of them answers.
+        """
+        if not self._active:
+            found = discover(self.searched).runs.values()
+            self._active = any(_has_metrics(path) for run in found for path in run.files)
+        return self._active
+
+
+def _has_metrics(path: str) -> bool:
+    try:
+        head = EventFile(path).read(most_bytes=_HEAD_BYTES)
+    except OSError:
+        return False
+    return bool(resolve(head.columns)) or any(record.tag == metadata.RUN_TAG for record in head.health)
 
 
 def open_logdir(logdir: str) -> RunStore:
@@ -71,7 +93,9 @@ def open_logdir(logdir: str) -> RunStore:
     searched = roots(logdir_spec=logdir) if spec else roots(logdir=logdir)
     for root in searched:
         if not os.path.isdir(root.path):
-            raise FileNotFoundError(f"{root.path} is not a directory: give the directory that `tensorboard --logdir` takes")
+            raise FileNotFoundError(
+                f"{root.path} is not a directory: give the directory that `tensorboard --logdir` takes"
+            )
     store = RunStore(searched)
     store.refresh()
     return store

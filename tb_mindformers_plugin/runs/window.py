@@ -54,7 +54,8 @@ def window(
       x: (n,) ascending positions.
       value: (n,) values.
       smoothed: (n,) smoothed values, or None.
-      start, stop: the window, or None for the curve's own ends.
+      start: where the window begins, or None for the curve's own beginning.
+      stop: where it ends, or None for the curve's own end.
       buckets: at most this many points are returned (at least 8).
     """
     if len(x) == 0:

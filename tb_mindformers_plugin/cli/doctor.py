@@ -1,0 +1,77 @@
+"""``tb-health doctor``: what was read of a logdir, what was skipped, and why."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from tb_mindformers_plugin.http_api.listing import list_runs
+from tb_mindformers_plugin.roles import ROLES
+from tb_mindformers_plugin.runs import open_logdir
+
+
+@click.command()
+@click.argument("logdir")
+def doctor(logdir: str) -> None:
+    """Say for every run of LOGDIR what was read, what was skipped, and what is missing.
+
+    LOGDIR is what `tensorboard --logdir` (or --logdir_spec) takes. Exits with 0 where there is a
+    metric to show, 1 where there is none, 2 where LOGDIR cannot be read.
+    """
+    console = Console(highlight=False)
+    try:
+        store = open_logdir(logdir)
+    except OSError as error:
+        click.echo(f"tb-health doctor: {error}", err=True)
+        sys.exit(2)
+    listing = list_runs(store)
+    searched = listing["searched"]
+    console.print(
+        f"Looked in {escape(searched['logdir'])}: {searched['directories']} directories, "
+        f"{searched['event_files']} event files, {searched['tags']} scalar tags.",
+        soft_wrap=True,
+    )
+    for problem in searched["problems"]:
+        console.print(f"[yellow]![/] {escape(problem)}", soft_wrap=True)
+    for run in listing["runs"]:
+        console.print()
+        told = "by its manifest" if run["source"] == "manifest" else "by the names of its tags"
+        console.print(f"[bold]{escape(run['run'])}[/]  {run['status']}, roles known {told}", soft_wrap=True)
+        console.print(_roles(run["roles"]))
+        for note in run["notes"]:
+            console.print(f"  [yellow]![/] {escape(note)}", soft_wrap=True)
+        for missing in run["missing"]:
+            console.print(f"  [blue]i[/] no {ROLES[missing['role']].title}: {escape(missing['hint'])}", soft_wrap=True)
+    for name in listing["without_metrics"]:
+        tags = store.runs[name].tags
+        shown = ", ".join(tags[:8]) + (" …" if len(tags) > 8 else "") if tags else "none"
+        console.print(f"\n[bold]{escape(name)}[/]  no known metric; scalar tags: {escape(shown)}", soft_wrap=True)
+    if not searched["event_files"]:
+        console.print(
+            "There is no event file. Give the directory that holds the run directories (TrainingHealthCallback's "
+            "log_dir, or its parent).",
+            soft_wrap=True,
+        )
+    if not listing["runs"]:
+        sys.exit(1)
+
+
+def _roles(roles: dict[str, dict[str, object]]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2))
+    for heading in ("  role", "tag", "points", "steps", "last value", "unit"):
+        table.add_column(heading, justify="right" if heading in ("points", "last value") else "left")
+    for role, series in roles.items():
+        last = series["last_value"]
+        table.add_row(
+            f"  {ROLES[role].title}",
+            escape(str(series["tag"])),
+            f"{series['points']:,}",
+            f"{series['first_step']:,} - {series['last_step']:,}",
+            f"{last:.6g}" if isinstance(last, float) else str(last),
+            escape(str(series["unit"])),
+        )
+    return table

@@ -1,0 +1,17 @@
+"""``tb-health``: the entry point that gathers the commands."""
+
+from __future__ import annotations
+
+import click
+
+from tb_mindformers_plugin import __version__
+from tb_mindformers_plugin.cli.doctor import doctor
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tb-health")
+def main() -> None:
+    """Training Health for TensorBoard, on the command line."""
+
+
+main.add_command(doctor)

@@ -1,0 +1,137 @@
+"""The body of ``POST series``, checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from typing import Any, Mapping, Optional, Sequence
+
+from tb_mindformers_plugin.roles import ROLES
+from tb_mindformers_plugin.runs.axes import AXES
+
+FORMATS = ("binary", "json")
+FEWEST_BUCKETS, MOST_BUCKETS = 8, 100_000
+MOST_SERIES = 100_000
+
+
+class BadRequestError(ValueError):
+    """A request that cannot be answered.
+
+    Attributes:
+      hint: what to do about it.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+@dataclasses.dataclass(frozen=True)
+class SeriesRequest:
+    """Which windows of which series are asked for; fields as in docs/http-api.md."""
+
+    runs: Sequence[str]
+    roles: Sequence[str]
+    x: str = "step"
+    start: Optional[float] = None
+    stop: Optional[float] = None
+    buckets: int = 2000
+    smoothing: float = 0.0
+    format: str = "binary"
+
+
+def parse_series_request(body: bytes) -> SeriesRequest:
+    """Parses and checks the JSON body of ``POST series``.
+
+    Raises:
+      BadRequestError: the message names the parameter, its value and what is allowed.
+    """
+    try:
+        fields = json.loads(body.decode("utf-8"))
+    except ValueError as error:
+        raise BadRequestError(f"the body is not JSON: {error}", 'send {"runs": ["..."], "roles": ["loss"]}') from error
+    if not isinstance(fields, dict):
+        raise BadRequestError("the body is not a JSON object", 'send {"runs": ["..."], "roles": ["loss"]}')
+    known = ("runs", "roles", "x", "from", "to", "buckets", "smoothing", "format")
+    for name in fields:
+        if name not in known:
+            raise BadRequestError(f"parameter {name!r} is unknown", f"known parameters: {', '.join(known)}")
+    request = SeriesRequest(
+        runs=_strings(fields, "runs"),
+        roles=_strings(fields, "roles"),
+        x=_one_of(fields, "x", "step", AXES),
+        start=_optional_number(fields, "from"),
+        stop=_optional_number(fields, "to"),
+        buckets=_buckets(fields),
+        smoothing=_smoothing(fields),
+        format=_one_of(fields, "format", "binary", FORMATS),
+    )
+    for role in request.roles:
+        if role not in ROLES:
+            raise BadRequestError(f"role {role!r} is unknown", f"known roles: {', '.join(ROLES)}")
+    if request.start is not None and request.stop is not None and request.start > request.stop:
+        raise BadRequestError(f"from ({request.start:g}) is behind to ({request.stop:g})", "swap them")
+    if len(request.runs) * len(request.roles) > MOST_SERIES:
+        raise BadRequestError(
+            f"{len(request.runs)} runs x {len(request.roles)} roles is more than {MOST_SERIES} series",
+            "ask for fewer runs or roles at once",
+        )
+    return request
+
+
+def _strings(fields: Mapping[str, Any], name: str) -> list[str]:
+    value = fields.get(name)
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise BadRequestError(f"parameter {name!r} is {_shown(value)}", "it is a list of strings")
+    return list(dict.fromkeys(value))
+
+
+def _one_of(fields: Mapping[str, Any], name: str, default: str, allowed: Sequence[str]) -> str:
+    value = fields.get(name, default)
+    if value not in allowed:
+        raise BadRequestError(f"parameter {name!r} is {_shown(value)}", f"allowed: {', '.join(allowed)}")
+    return str(value)
+
+
+def _number(value: Any) -> Optional[float]:
+    # JSON has no NaN, but Python's parser takes it; a whole number may be too large for a float.
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _optional_number(fields: Mapping[str, Any], name: str) -> Optional[float]:
+    value = fields.get(name)
+    if value is None:
+        return None
+    number = _number(value)
+    if number is None:
+        raise BadRequestError(f"parameter {name!r} is {_shown(value)}", "it is a finite number or null")
+    return number
+
+
+def _buckets(fields: Mapping[str, Any]) -> int:
+    value = fields.get("buckets", 2000)
+    if isinstance(value, bool) or not isinstance(value, int) or not FEWEST_BUCKETS <= value <= MOST_BUCKETS:
+        raise BadRequestError(
+            f"parameter 'buckets' is {_shown(value)}", f"it is a whole number from {FEWEST_BUCKETS} to {MOST_BUCKETS}"
+        )
+    return value
+
+
+def _smoothing(fields: Mapping[str, Any]) -> float:
+    value = fields.get("smoothing", 0.0)
+    number = _number(value)
+    if number is None or not 0 <= number < 1:
+        raise BadRequestError(f"parameter 'smoothing' is {_shown(value)}", "it is a number from 0 (off) to below 1")
+    return number
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,103 @@
+"""The windows that ``POST series`` asks for."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Mapping, Optional
+
+import numpy as np
+
+from tb_mindformers_plugin.http_api.request import BadRequestError, SeriesRequest
+from tb_mindformers_plugin.roles import ROLES
+from tb_mindformers_plugin.runs import axes
+from tb_mindformers_plugin.runs.run import Run, Segment
+from tb_mindformers_plugin.runs.smoothing import ema
+from tb_mindformers_plugin.runs.window import Window, window
+
+# A step function: an average between its levels would be a level that never was.
+NOT_SMOOTHED = frozenset(("lr", "loss_scale", "overflow", "epoch", "tokens", "samples"))
+
+
+@dataclasses.dataclass(frozen=True)
+class SeriesWindow:
+    """The window of one segment of one run's series.
+
+    Attributes:
+      run, role, tag, unit: which series.
+      current: whether the segment is the curve, or was superseded.
+      points: its points or buckets.
+    """
+
+    run: str
+    role: str
+    tag: str
+    unit: str
+    current: bool
+    points: Window
+
+
+@dataclasses.dataclass(frozen=True)
+class SeriesAnswer:
+    """All windows asked for, and which series there are none of.
+
+    Attributes:
+      windows: in the order of the request's runs, then roles; a series' curve comes first.
+      missing: {"run", "role", "reason"} of each series that cannot be shown.
+    """
+
+    windows: tuple[SeriesWindow, ...]
+    missing: tuple[dict[str, str], ...]
+
+
+def query(runs: Mapping[str, Run], request: SeriesRequest) -> SeriesAnswer:
+    """Answers a request.
+
+    Raises:
+      BadRequestError: a run is unknown.
+    """
+    windows: list[SeriesWindow] = []
+    missing: list[dict[str, str]] = []
+    for name in request.runs:
+        run = runs.get(name)
+        if run is None:
+            raise BadRequestError(f"run {name!r} is unknown", "GET runs lists the runs")
+        for role in request.roles:
+            match = run.roles.get(role)
+            if match is None:
+                missing.append({"run": name, "role": role, "reason": f"no {ROLES[role].title} is logged"})
+                continue
+            shown = [
+                SeriesWindow(name, role, match.tag, match.unit, segment.current, points)
+                for segment in run.segments(match.tag)
+                for points in [_window(run, role, segment, request)]
+                if points is not None
+            ]
+            if not shown:
+                reason = f"the run does not know its {request.x}: {_AXIS_HINTS.get(request.x, '')}"
+                missing.append({"run": name, "role": role, "reason": reason})
+            windows.extend(shown)
+    return SeriesAnswer(tuple(windows), tuple(missing))
+
+
+_AXIS_HINTS = {
+    "epoch": "log an epoch, or give steps_per_epoch in the manifest",
+    "tokens": "give the callback tokens_per_step",
+    "samples": "give global_batch_size in the manifest",
+}
+
+
+def _window(run: Run, role: str, segment: Segment, request: SeriesRequest) -> Optional[Window]:
+    x = axes.positions(run, segment, request.x)
+    if x is None:
+        return None
+    # Smoothed over all points in the order of steps, before anything is cut out: the same at any zoom.
+    smooth = request.smoothing > 0 and segment.current and role not in NOT_SMOOTHED
+    smoothed = ema(segment.value, request.smoothing) if smooth else None
+    value = segment.value
+    if request.x != "step":
+        # Clocks go back, and a damaged one is NaN; a window needs ascending positions.
+        order = np.argsort(x, kind="stable")
+        order = order[np.isfinite(x[order])]
+        x, value = x[order], value[order]
+        smoothed = None if smoothed is None else smoothed[order]
+    return window(x, value, smoothed, request.start, request.stop, request.buckets)

@@ -1,0 +1,167 @@
+"""The TensorBoard plugin: routes, nothing else.
+
+This module is imported by TensorBoard at start, where an import error ends it, so it imports little
+and never a training framework.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import logging
+import mimetypes
+import pathlib
+from typing import Any, Callable, Mapping, Optional, cast
+
+from tensorboard.backend import http_util
+from tensorboard.plugins import base_plugin
+from werkzeug import Request, Response
+
+from tb_mindformers_plugin import metadata
+from tb_mindformers_plugin.http_api.encode import encode_binary, encode_json
+from tb_mindformers_plugin.http_api.listing import list_runs
+from tb_mindformers_plugin.http_api.request import BadRequestError, parse_series_request
+from tb_mindformers_plugin.http_api.series import query
+from tb_mindformers_plugin.runs.discovery import roots
+from tb_mindformers_plugin.runs.store import RunStore
+
+logger = logging.getLogger("tb_mindformers_plugin")
+
+STATIC_DIR = pathlib.Path(__file__).with_name("static")
+
+# The tab asks for the list and then for series; one look at the disk serves both.
+_FRESH_SECONDS = 1.0
+
+_Handler = Callable[["TrainingHealthPlugin", Request], Response]
+
+# Shown in the tab where the package was run from a checkout that was never built.
+_NOT_BUILT = """export function render() {
+  document.body.textContent =
+    "Training Health was installed without its tab. Install it again from its directory: pip install .";
+}
+"""
+
+
+class TrainingHealthLoader(base_plugin.TBLoader):
+    """Loads the plugin (the entry point of the ``tensorboard_plugins`` group)."""
+
+    def load(self, context: base_plugin.TBContext) -> base_plugin.TBPlugin:
+        """Returns the plugin of a TensorBoard that serves `context`."""
+        return TrainingHealthPlugin(context)
+
+
+def _route(*methods: str) -> Callable[[_Handler], _Handler]:
+    """Checks a route's method and turns its errors into JSON."""
+
+    def decorate(handler: _Handler) -> _Handler:
+        @functools.wraps(handler)
+        def checked(plugin: TrainingHealthPlugin, request: Request) -> Response:
+            if request.method not in methods:
+                response = _error(request, 405, f"{request.method} is not allowed here", f"use {' or '.join(methods)}")
+                response.headers["Allow"] = ", ".join(methods)
+                return response
+            try:
+                return handler(plugin, request)
+            except BadRequestError as error:
+                return _error(request, 400, str(error), error.hint)
+            except Exception as error:  # what a person sees must never be a stack trace
+                logger.exception("%s %s failed", request.method, request.path)
+                return _error(
+                    request, 500, f"{type(error).__name__}: {error}", "TensorBoard's terminal has the details"
+                )
+
+        return checked
+
+    return decorate
+
+
+class TrainingHealthPlugin(base_plugin.TBPlugin):
+    """Serves the tab and its data.
+
+    Args:
+      context: TensorBoard's; its flags say where the logs are.
+    """
+
+    plugin_name = metadata.PLUGIN_NAME
+
+    def __init__(self, context: base_plugin.TBContext) -> None:
+        flags = context.flags or argparse.Namespace()
+        logdir = getattr(flags, "logdir", "") or ""
+        logdir_spec = getattr(flags, "logdir_spec", "") or ""
+        if not logdir and not logdir_spec:
+            logdir = context.logdir or ""
+        self._store = RunStore(roots(logdir, logdir_spec))
+
+    def get_plugin_apps(self) -> Mapping[str, Any]:
+        """Returns path -> handler."""
+        return {
+            "/runs": functools.partial(_application, self.runs_route),
+            "/series": functools.partial(_application, self.series_route),
+            "/static/*": functools.partial(_application, self.static_route),
+        }
+
+    def is_active(self) -> bool:
+        """Whether any run has a manifest or a series with a known role."""
+        return self._store.is_active()
+
+    def frontend_metadata(self) -> base_plugin.FrontendMetadata:
+        """Returns how TensorBoard loads the tab."""
+        return base_plugin.FrontendMetadata(es_module_path="/static/index.js", tab_name="Training Health")
+
+    @_route("GET")
+    def runs_route(self, request: Request) -> Response:
+        """``GET runs``."""
+        self._store.refresh(_FRESH_SECONDS)
+        return _json(request, list_runs(self._store))
+
+    @_route("POST")
+    def series_route(self, request: Request) -> Response:
+        """``POST series``."""
+        asked = parse_series_request(request.get_data())
+        self._store.refresh(_FRESH_SECONDS)
+        answer = query(self._store.runs, asked)
+        if asked.format == "json":
+            return _respond(request, encode_json(answer), "application/json")
+        return _respond(request, encode_binary(answer), "application/octet-stream")
+
+    @_route("GET")
+    def static_route(self, request: Request) -> Response:
+        """``GET static/*``: the built tab."""
+        name = request.path.rsplit("/static/", 1)[-1]
+        found = static_file(name)
+        if found is None:
+            if name == "index.js":
+                return _respond(request, _NOT_BUILT.encode(), "text/javascript")
+            return _error(request, 404, f"there is no static file {name!r}", "reload the page")
+        kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        return _respond(request, found, "text/javascript" if name.endswith(".js") else kind)
+
+
+def static_file(name: str, directory: Optional[pathlib.Path] = None) -> Optional[bytes]:
+    """Returns a file of the built tab, or None where there is none of that name.
+
+    A name that leads out of the directory is none of its files.
+    """
+    top = (directory or STATIC_DIR).resolve()
+    path = (top / name).resolve()
+    if top not in path.parents or not path.is_file():
+        return None
+    return path.read_bytes()
+
+
+def _application(route: Callable[[Request], Response], environ: Any, start_response: Any) -> Any:
+    return route(Request(environ))(environ, start_response)
+
+
+def _json(request: Request, content: Any, code: int = 200) -> Response:
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False)
+    return _respond(request, text.encode("utf-8"), "application/json", code)
+
+
+def _error(request: Request, code: int, message: str, hint: str) -> Response:
+    return _json(request, {"error": message, "hint": hint}, code)
+
+
+def _respond(request: Request, content: bytes, content_type: str, code: int = 200) -> Response:
+    return cast(Response, http_util.Respond(request, content, content_type, code=code))
