@@ -1,0 +1,147 @@
+/** The plugin's HTTP routes, typed. Only URLs relative to this module, so any path prefix works. */
+import { DecodeError, decodeSeries, type SeriesAnswer } from "./decode";
+import type { Role, XAxis } from "./roles";
+
+export type Status = "running" | "ended" | "stalled" | "unknown";
+export type Verdict = "ok" | "info" | "warning" | "critical";
+/** JSON has no NaN or infinity: the server spells them out. */
+export type JsonNumber = number | "NaN" | "Infinity" | "-Infinity" | null;
+
+export interface RoleInfo {
+  readonly tag: string;
+  readonly unit: string;
+  readonly points: number;
+  readonly first_step: number;
+  readonly last_step: number;
+  readonly last_value: JsonNumber;
+}
+
+export interface RunInfo {
+  readonly run: string;
+  readonly source: "manifest" | "alias";
+  readonly status: Status;
+  readonly last_wall_time: number;
+  readonly verdict: Verdict;
+  readonly total_steps: number | null;
+  readonly notes: readonly string[];
+  readonly missing: readonly { readonly role: Role; readonly hint: string }[];
+  readonly axes: readonly XAxis[];
+  readonly roles: Partial<Record<Role, RoleInfo>>;
+}
+
+export interface Searched {
+  readonly logdir: string;
+  readonly directories: number;
+  readonly event_files: number;
+  readonly tags: number;
+}
+
+export interface RunsAnswer {
+  readonly searched: Searched;
+  readonly runs: readonly RunInfo[];
+  readonly without_metrics: readonly string[];
+}
+
+export interface SeriesQuery {
+  readonly runs: readonly string[];
+  readonly roles: readonly Role[];
+  readonly x: XAxis;
+  readonly from: number | null;
+  readonly to: number | null;
+  readonly buckets: number;
+  readonly smoothing: number;
+}
+
+export class ApiError extends Error {
+  constructor(
+    message: string,
+    readonly hint: string,
+    /** Worth another try later without any change: the server is gone or stumbled. */
+    readonly passing: boolean,
+  ) {
+    super(message);
+  }
+}
+
+export interface Api {
+  runs(signal: AbortSignal): Promise<RunsAnswer>;
+  series(query: SeriesQuery, signal: AbortSignal): Promise<SeriesAnswer>;
+}
+
+/** `…/data/plugin/training_health/`, from where this module itself was served (`static/` below it). */
+export function routesBase(moduleUrl: string): URL {
+  return new URL("../", moduleUrl);
+}
+
+export function createApi(base: URL, fetcher: typeof fetch = (...a) => fetch(...a)): Api {
+  return {
+    async runs(signal) {
+      const response = await ask(fetcher, new URL("runs", base), { signal });
+      return readable(async () => withDefaults(await response.json()));
+    },
+    async series(query, signal) {
+      const response = await ask(fetcher, new URL("series", base), {
+        signal,
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify({ ...query, format: "binary" }),
+      });
+      return readable(async () => decodeSeries(await response.arrayBuffer()));
+    },
+  };
+}
+
+/** A run lacking an optional field must not take the whole list down. */
+function withDefaults(answer: Partial<RunsAnswer>): RunsAnswer {
+  if (!Array.isArray(answer.runs)) throw new DecodeError("the list of runs is missing");
+  return {
+    searched: { logdir: "", directories: 0, event_files: 0, tags: 0, ...answer.searched },
+    without_metrics: answer.without_metrics ?? [],
+    runs: answer.runs.map((run) => ({
+      ...run,
+      notes: run.notes ?? [],
+      missing: run.missing ?? [],
+      axes: run.axes ?? ["step"],
+      roles: run.roles ?? {},
+    })),
+  };
+}
+
+async function ask(fetcher: typeof fetch, url: URL, init: RequestInit): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetcher(url, { credentials: "same-origin", ...init });
+  } catch (error) {
+    if (isAbort(error)) throw error;
+    throw new ApiError("TensorBoard does not answer.", "Is its process still running?", true);
+  }
+  if (response.ok) return response;
+  const { error, hint } = await errorBody(response);
+  throw new ApiError(error, hint, response.status >= 500 || response.status === 429);
+}
+
+async function errorBody(response: Response): Promise<{ error: string; hint: string }> {
+  const plain = `TensorBoard answered with HTTP ${response.status}.`;
+  try {
+    const body = await response.json();
+    return {
+      error: typeof body.error === "string" ? body.error : plain,
+      hint: typeof body.hint === "string" ? body.hint : "",
+    };
+  } catch {
+    return { error: plain, hint: "Its terminal says more." };
+  }
+}
+
+async function readable<T>(read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    if (isAbort(error)) throw error;
+    const why = error instanceof DecodeError ? error.message : "it was cut off on the way";
+    throw new ApiError(`The answer of TensorBoard cannot be read: ${why}.`, "Reload the page.", true);
+  }
+}
+
+export const isAbort = (error: unknown): boolean =>
+  error instanceof DOMException && error.name === "AbortError";

@@ -1,0 +1,80 @@
+/**
+ * From a segment to what a canvas can show of it: one entry per device pixel column that holds a
+ * point, with the lowest, highest and last value in it. Only typed arrays, reused between calls.
+ */
+import type { Segment } from "../decode";
+import { lowerBound } from "./extent";
+
+export interface Columns {
+  n: number;
+  /** Canvas px of the column's last point, unrounded. */
+  x: Float64Array;
+  lo: Float32Array;
+  hi: Float32Array;
+  last: Float32Array;
+  smoothed: Float32Array;
+  /** Points per px where there are any: above about one half, single points can no longer be told apart. */
+  density: number;
+}
+
+export function makeColumns(capacity: number): Columns {
+  return {
+    n: 0,
+    x: new Float64Array(capacity),
+    lo: new Float32Array(capacity),
+    hi: new Float32Array(capacity),
+    last: new Float32Array(capacity),
+    smoothed: new Float32Array(capacity),
+    density: 0,
+  };
+}
+
+let scratch = makeColumns(4096);
+
+/** x → canvas px is `x * scale + offset`. The result is valid until the next call. */
+export function pixelColumns(
+  segment: Segment,
+  from: number,
+  to: number,
+  scale: number,
+  offset: number,
+): Columns {
+  const { x, min, max, last } = segment;
+  const smoothed = segment.smoothed ?? last;
+  // One point more on each side, so that lines reach the edges.
+  const first = Math.max(0, lowerBound(x, from) - 1);
+  let end = lowerBound(x, to);
+  while (end < segment.n && x[end]! <= to) end++;
+  end = Math.min(segment.n, end + 1);
+
+  if (scratch.x.length < end - first) scratch = makeColumns(Math.max(end - first, scratch.x.length * 2));
+  const out = scratch;
+  let n = 0;
+  let column = Number.NaN;
+  let fresh = true;
+  for (let i = first; i < end; i++) {
+    const px = x[i]! * scale + offset;
+    const here = Math.floor(px);
+    if (here !== column) {
+      if (!fresh) n++;
+      column = here;
+      fresh = false;
+      out.lo[n] = min[i]!;
+      out.hi[n] = max[i]!;
+      out.last[n] = last[i]!;
+      out.smoothed[n] = smoothed[i]!;
+    } else if (min[i]! === min[i]!) {
+      // A finite value in this column: it wins over a gap seen before it.
+      const unset = out.lo[n]! !== out.lo[n]!;
+      if (unset || min[i]! < out.lo[n]!) out.lo[n] = min[i]!;
+      if (unset || max[i]! > out.hi[n]!) out.hi[n] = max[i]!;
+      out.last[n] = last[i]!;
+      out.smoothed[n] = smoothed[i]!;
+    }
+    out.x[n] = px;
+  }
+  out.n = fresh ? 0 : n + 1;
+  const width = out.n > 1 ? out.x[out.n - 1]! - out.x[0]! : 0;
+  out.density = width > 0 ? (end - first - 1) / width : 0;
+  return out;
+}

@@ -1,0 +1,54 @@
+/** Everything the painter needs to know, put together by the component. */
+import type { RunInfo } from "../api";
+import type { Segment } from "../decode";
+import type { OverlayRole, XAxis } from "../roles";
+import type { Mode } from "../state";
+import type { ThemeName } from "../theme";
+import type { Window } from "./extent";
+
+export interface DrawnRun {
+  readonly info: RunInfo;
+  readonly run: string;
+  /** Short name at the line's end. */
+  readonly label: string;
+  readonly colour: string;
+}
+
+export interface Scene {
+  readonly segments: readonly Segment[];
+  readonly runs: readonly DrawnRun[];
+  readonly roles: readonly OverlayRole[];
+  readonly mode: Mode;
+  readonly x: XAxis;
+  readonly zoom: Window | null;
+  readonly loaded: Window | null;
+  readonly robust: boolean;
+  readonly smoothing: number;
+  readonly totalSteps: number | null;
+  readonly hovered: string | null;
+  readonly theme: ThemeName;
+}
+
+/** Widths and alphas by how crowded the chart is. */
+export interface Density {
+  readonly line: number;
+  readonly band: number;
+  readonly raw: number;
+  readonly halo: boolean;
+  readonly labels: boolean;
+  readonly others: number;
+}
+
+export function densityOf(runs: number, pixelRatio: number): Density {
+  if (runs <= 6) return { line: 1.5, band: 0.2, raw: 0.28, halo: true, labels: true, others: 1 };
+  if (runs <= 20) return { line: 1.25, band: 0.06, raw: 0, halo: false, labels: false, others: 0.6 };
+  // At most one device pixel: the canvas has a much faster path for hairlines.
+  return {
+    line: 1 / pixelRatio,
+    band: runs <= 50 ? 0.06 : 0,
+    raw: 0,
+    halo: false,
+    labels: false,
+    others: 0.6,
+  };
+}

@@ -1,0 +1,42 @@
+/**
+ * Where each metric lives in the frame. Every role has its own y scale over the whole plot height,
+ * stretched so that its data fill only its zone: one canvas, one x axis, no crossing lines.
+ */
+import { type OverlayRole, ROLE_STYLE } from "../roles";
+
+export interface Band {
+  /** CSS px from the top of the plot. */
+  readonly top: number;
+  readonly bottom: number;
+}
+
+/** Between lanes: a separator and the lane's title. */
+export const LANE_GAP = 30;
+
+export function laneBands(roles: readonly OverlayRole[], height: number): Band[] {
+  const free = Math.max(0, height - LANE_GAP * Math.max(0, roles.length - 1));
+  const total = roles.reduce((sum, role) => sum + ROLE_STYLE[role].share, 0);
+  let top = 0;
+  return roles.map((role) => {
+    const size = (free * ROLE_STYLE[role].share) / total;
+    const band = { top, bottom: top + size };
+    top += size + LANE_GAP;
+    return band;
+  });
+}
+
+export function mergedBands(roles: readonly OverlayRole[], height: number): Band[] {
+  return roles.map((role) => {
+    const [low, high] = roles.length === 1 ? [0.03, 0.97] : ROLE_STYLE[role].merged;
+    return { top: height * (1 - high), bottom: height * (1 - low) };
+  });
+}
+
+/** The scale over the whole height with which [lo, hi] fills exactly the band. */
+export function stretchedRange(lo: number, hi: number, band: Band, height: number): [number, number] {
+  const z0 = 1 - band.bottom / height;
+  const z1 = 1 - band.top / height;
+  const span = (hi - lo) / Math.max(1e-9, z1 - z0);
+  const min = lo - z0 * span;
+  return [min, min + span];
+}

@@ -1,0 +1,118 @@
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Plan } from "../chart/plan";
+import { presentRoles } from "../chart/plan";
+import type { Scene } from "../chart/scene";
+import { distinctParts, middleEllipsis } from "../names";
+import { slotColour } from "../palette";
+import { defaultChoice } from "../selection";
+import type { Session, SessionState } from "../session";
+import { useStore } from "../store";
+import { text } from "../text";
+import { applyTokens, type ThemeName } from "../theme";
+import { Banner } from "./Banner";
+import { Bar } from "./Bar";
+import { ChartHead } from "./ChartHead";
+import { NoMetrics, NothingChosen, OtherRoles } from "./EmptyState";
+import { Notes } from "./Notes";
+import { Overlay } from "./Overlay";
+import { RunList } from "./RunList";
+
+export function App({ session }: { session: Session }) {
+  const state = useStore(session);
+  const theme = state.view.theme === "auto" ? state.hostTheme : state.view.theme;
+  useEffect(() => applyTokens(theme), [theme]);
+  useKeys(session);
+  return (
+    <div class="app">
+      <Bar session={session} state={state} theme={theme} />
+      <RunList session={session} state={state} theme={theme} />
+      <main class="main">
+        <Banner session={session} state={state} />
+        <Main session={session} state={state} theme={theme} />
+      </main>
+    </div>
+  );
+}
+
+function Main({ session, state, theme }: { session: Session; state: SessionState; theme: ThemeName }) {
+  const { answer, runs } = state;
+  if (!answer) return state.problem ? null : <p class="waiting">{text.chart.loading}</p>;
+  if (answer.runs.length === 0) return <NoMetrics searched={answer.searched} />;
+  const chosen = session.chosen;
+  if (chosen.length === 0) {
+    return <NothingChosen onNewest={() => session.setView({ runs: defaultChoice(answer.runs) })} />;
+  }
+  if (session.drawn.runs.length === 0) {
+    return <OtherRoles runs={chosen.flatMap((name) => runs.get(name) ?? [])} />;
+  }
+  return <ChartPanel session={session} state={state} theme={theme} />;
+}
+
+function ChartPanel({ session, state, theme }: { session: Session; state: SessionState; theme: ThemeName }) {
+  const [plan, setPlan] = useState<Plan | null>(null);
+  const scene = useScene(session, state, theme);
+  const { frame, problem } = state;
+  const current = frame !== null && frame.key === JSON.stringify(session.query) && !state.loading;
+  const status = current ? "ready" : problem && !state.loading ? "error" : "loading";
+  return (
+    <section class="chart">
+      <ChartHead session={session} scene={scene} />
+      {state.loading && <div class="loading-line" />}
+      <Overlay session={session} scene={scene} status={status} onPlan={setPlan} />
+      <Notes session={session} scene={scene} plan={plan} missing={frame?.missing ?? []} />
+    </section>
+  );
+}
+
+const NO_SEGMENTS: Scene["segments"] = [];
+
+function useScene(session: Session, state: SessionState, theme: ThemeName): Scene {
+  const { view, frame, slots, runs: known, hovered, drawAll } = state;
+  return useMemo(() => {
+    const drawn = session.drawn.runs;
+    const parts = distinctParts(drawn.map((r) => r.run));
+    const runs = drawn.map((info) => ({
+      info,
+      run: info.run,
+      label: middleEllipsis(parts.get(info.run) ?? info.run, 22),
+      colour: slotColour(slots.get(info.run) ?? 0, theme),
+    }));
+    const { from, to } = view;
+    // Segments of another x axis have nothing to say on this one.
+    const fits = frame !== null && frame.query.x === session.x;
+    const asked = fits ? frame.query : null;
+    const shown = new Set(drawn.map((r) => r.run));
+    const totals = drawn.flatMap((r) => r.total_steps ?? []);
+    return {
+      segments: fits ? frame.segments.filter((s) => shown.has(s.run)) : NO_SEGMENTS,
+      runs,
+      roles: presentRoles(drawn),
+      mode: drawn.length === 1 ? view.one : view.many,
+      x: session.x,
+      zoom: from !== null && to !== null ? { from, to } : null,
+      loaded: asked && asked.from !== null && asked.to !== null ? { from: asked.from, to: asked.to } : null,
+      robust: view.y === "robust",
+      smoothing: view.smoothing,
+      totalSteps: totals.length ? Math.max(...totals) : null,
+      hovered: hovered !== null && shown.has(hovered) ? hovered : null,
+      theme,
+    };
+  }, [view, frame, slots, known, hovered, drawAll, theme]);
+}
+
+function useKeys(session: Session): void {
+  useEffect(() => {
+    const onKey = (e: KeyboardEvent) => {
+      const target = e.target as HTMLElement;
+      const typing = target.matches("input[type=text], textarea, select");
+      if (e.key === "/" && !typing && !e.ctrlKey && !e.metaKey && !e.altKey) {
+        e.preventDefault();
+        document.getElementById("filter")?.focus();
+      } else if (e.key === "Escape" && session.state.view.from !== null) {
+        session.setView({ from: null, to: null });
+      }
+    };
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
+  }, [session]);
+}

@@ -1,0 +1,94 @@
+import { X_AXES, type XAxis } from "../roles";
+import type { Session, SessionState } from "../session";
+import { formatSmoothing, text } from "../text";
+import type { ThemeName } from "../theme";
+import { useNow } from "./clock";
+import { MoonIcon, ReloadIcon, SunIcon } from "./icons";
+
+export function Bar({ session, state, theme }: { session: Session; state: SessionState; theme: ThemeName }) {
+  const { view, hostTheme } = state;
+  const runs = session.drawn.runs;
+  const idle = runs.length === 0;
+  const available = (axis: XAxis) => axis === "step" || idle || runs.some((r) => r.axes.includes(axis));
+  const other: ThemeName = theme === "dark" ? "light" : "dark";
+  return (
+    <header class="bar" data-testid="bar">
+      <h1>{text.title}</h1>
+      <span class="rule" />
+      <label class="field" title={text.x.title}>
+        <span>{text.x.label}</span>
+        <select
+          data-testid="x-axis"
+          value={session.x}
+          disabled={idle}
+          onChange={(e) => session.setView({ x: e.currentTarget.value as XAxis, from: null, to: null })}
+        >
+          {X_AXES.map((axis) => (
+            <option
+              key={axis}
+              value={axis}
+              disabled={!available(axis)}
+              title={available(axis) ? undefined : text.x.unavailable}
+            >
+              {text.x.names[axis]}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label class="field" title={text.smoothing.title}>
+        <span>{text.smoothing.label}</span>
+        <input
+          type="range"
+          data-testid="smoothing"
+          min="0"
+          max="0.99"
+          step="0.01"
+          disabled={idle}
+          value={view.smoothing}
+          style={{ "--filled": `${(Math.min(view.smoothing, 0.99) / 0.99) * 100}%` }}
+          onInput={(e) => session.setView({ smoothing: e.currentTarget.valueAsNumber }, true)}
+        />
+        <output class="number" data-testid="smoothing-value">
+          {formatSmoothing(view.smoothing)}
+        </output>
+      </label>
+      <span class="spring" />
+      <LastEvent state={state} />
+      <button
+        type="button"
+        class={state.refreshing ? "button square busy" : "button square"}
+        data-testid="reload"
+        aria-label={text.reload}
+        title={text.reload}
+        onClick={() => void session.reload()}
+      >
+        <ReloadIcon />
+      </button>
+      <button
+        type="button"
+        class="button square plain"
+        data-testid="theme"
+        aria-label={text.theme(other)}
+        title={text.theme(other)}
+        onClick={() => session.setView({ theme: other === hostTheme ? "auto" : other })}
+      >
+        {theme === "dark" ? <SunIcon /> : <MoonIcon />}
+      </button>
+    </header>
+  );
+}
+
+function LastEvent({ state }: { state: SessionState }) {
+  const now = useNow(1000);
+  const runs = state.answer?.runs ?? [];
+  if (runs.length === 0) return null;
+  const newest = runs.reduce((t, r) => Math.max(t, r.last_wall_time), 0);
+  const live = runs.some((r) => r.status === "running");
+  const age = text.age(now - newest);
+  return (
+    <span class="live" data-testid="last-event">
+      <span class={live ? "dot live" : "dot"} />
+      {live ? text.live(age) : text.lastEvent(age)}
+    </span>
+  );
+}

@@ -1,0 +1,110 @@
+import type { Scene } from "../chart/scene";
+import { ROLE_STYLE } from "../roles";
+import type { Session } from "../session";
+import type { Mode, YRange } from "../state";
+import { text } from "../text";
+import { LineSample } from "./LineSample";
+
+export function ChartHead({ session, scene }: { session: Session; scene: Scene }) {
+  const { view } = session.state;
+  const setMode = (mode: Mode) => session.setView(scene.runs.length === 1 ? { one: mode } : { many: mode });
+  return (
+    <div class="chart-head">
+      <Legend scene={scene} />
+      <span class="spring" />
+      {scene.zoom && (
+        <button
+          type="button"
+          class="link"
+          data-testid="reset-zoom"
+          title={text.chart.resetTitle}
+          onClick={() => session.setView({ from: null, to: null })}
+        >
+          {text.chart.resetZoom}
+        </button>
+      )}
+      <span class="field">
+        <span id="axes-label">{text.chart.axes}</span>
+        <span class="toggle" role="group" aria-labelledby="axes-label" data-testid="mode-toggle">
+          {(["lanes", "merged"] as const).map((mode) => (
+            <button
+              key={mode}
+              type="button"
+              aria-pressed={scene.mode === mode}
+              data-mode={mode}
+              title={text.chart.modeTitles[mode]}
+              onClick={() => setMode(mode)}
+            >
+              {text.chart.modes[mode]}
+            </button>
+          ))}
+        </span>
+      </span>
+      <label class="field" title={text.chart.yRangeTitle}>
+        <span>{text.chart.yRange}</span>
+        <select
+          data-testid="y-range"
+          value={view.y}
+          onChange={(e) => session.setView({ y: e.currentTarget.value as YRange })}
+        >
+          {(["full", "robust"] as const).map((y) => (
+            <option key={y} value={y}>
+              {text.chart.yRanges[y]}
+            </option>
+          ))}
+        </select>
+      </label>
+    </div>
+  );
+}
+
+function Legend({ scene }: { scene: Scene }) {
+  const merged = scene.mode === "merged";
+  const coloured = merged && scene.runs.length === 1;
+  const old = scene.segments.some((s) => !s.current && s.n > 0);
+  const curves = scene.roles.filter((role) => ROLE_STYLE[role].shape === "curve");
+  return (
+    <div class="legend" data-testid="legend">
+      {merged ? (
+        scene.roles.map((role) => (
+          <span
+            key={role}
+            data-testid="legend-item"
+            data-role={role}
+            style={coloured ? { color: `var(--${role})` } : {}}
+          >
+            <LineSample role={role} merged />
+            {text.axisTitle[role]}
+          </span>
+        ))
+      ) : (
+        <span data-testid="legend-item" data-role="loss">
+          <LineSample role="loss" merged />
+          {scene.smoothing > 0 ? text.chart.smoothed(scene.smoothing) : text.chart.unsmoothed}
+        </span>
+      )}
+      {curves.length > 0 && (
+        <span class="aside">
+          <svg width="24" height="12" aria-hidden="true">
+            <rect width="24" height="12" fill="currentColor" opacity="0.14" />
+            <path
+              d="M0 7 2 4 4 8 7 3 9 8 12 5 14 9 17 4 19 8 22 5 24 7"
+              fill="none"
+              stroke="currentColor"
+              stroke-opacity="0.55"
+            />
+          </svg>
+          {text.chart.band}
+        </span>
+      )}
+      {old && (
+        <span class="aside">
+          <svg width="22" height="12" aria-hidden="true">
+            <path d="M0 6h22" stroke="currentColor" stroke-width="1.25" stroke-opacity="0.5" />
+          </svg>
+          {text.chart.superseded}
+        </span>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,156 @@
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import type { RoleInfo, RunInfo, Searched } from "../api";
+import { formatCount, formatSignificant } from "../format";
+import type { Role } from "../roles";
+import { CALLBACK_SNIPPET, text } from "../text";
+
+/** Nothing at all to draw: what was looked at, and what would put something here. */
+export function NoMetrics({ searched }: { searched: Searched }) {
+  const { logdir, directories, event_files, tags } = searched;
+  const why =
+    event_files === 0 ? text.empty.noEvents : tags === 0 ? text.empty.noTags : text.empty.unknownTags;
+  return (
+    <section class="empty" data-testid="empty-state" data-kind="no-metrics">
+      <h2>{text.empty.title}</h2>
+      <p>
+        {logdir ? (
+          <>
+            {text.empty.lookedIn} <code>{logdir}</code>
+          </>
+        ) : (
+          text.empty.lookedEverywhere
+        )}
+        : {text.empty.looked(directories, event_files, tags)} {why} {text.empty.again}
+      </p>
+      <Card number={1} title={text.empty.callbackTitle}>
+        <p>
+          {text.empty.callbackText[0]} <code>model.train</code>
+          {text.empty.callbackText[1]}
+        </p>
+        <Snippet code={CALLBACK_SNIPPET(logdir)} />
+      </Card>
+      <Card number={2} title={text.empty.logdirTitle}>
+        <p>
+          {text.empty.logdirText[0]} <code>--logdir</code> {text.empty.logdirText[1]}{" "}
+          <code>events.out.tfevents…</code> {text.empty.logdirText[2]}
+        </p>
+      </Card>
+      {tags > 0 && (
+        <Card number={3} title={text.empty.namesTitle}>
+          <p>
+            {text.empty.namesText[0]} <code>train/loss</code> <code>learning_rate</code>{" "}
+            <code>grad_norm</code> <code>loss_scale</code> {text.empty.namesText[1]}
+          </p>
+        </Card>
+      )}
+    </section>
+  );
+}
+
+function Card({ number, title, children }: { number: number; title: string; children: ComponentChildren }) {
+  return (
+    <div class="card">
+      <span class="card-number">{number}</span>
+      <div>
+        <h3>{title}</h3>
+        {children}
+      </div>
+    </div>
+  );
+}
+
+function Snippet({ code }: { code: string }) {
+  const [copied, setCopied] = useState(false);
+  const copy = async () => {
+    if (!(await copyText(code))) return;
+    setCopied(true);
+    window.setTimeout(() => setCopied(false), 1500);
+  };
+  return (
+    <pre class="snippet">
+      <code>{code}</code>
+      <button type="button" class="button" data-testid="copy-snippet" onClick={() => void copy()}>
+        {copied ? text.empty.copied : text.empty.copy}
+      </button>
+    </pre>
+  );
+}
+
+/** The clipboard needs a secure context; TensorBoard is often reached over plain http on another host. */
+async function copyText(what: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(what);
+    return true;
+  } catch {
+    const area = document.createElement("textarea");
+    area.value = what;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  }
+}
+
+export function NothingChosen({ onNewest }: { onNewest: () => void }) {
+  return (
+    <section class="empty short" data-testid="empty-state" data-kind="nothing-selected">
+      <h2>{text.empty.nothingChosenTitle}</h2>
+      <p>{text.empty.nothingChosen}</p>
+      <button type="button" class="button" data-testid="show-newest" onClick={onNewest}>
+        {text.empty.showNewest}
+      </button>
+    </section>
+  );
+}
+
+const MOST_ROWS = 30;
+
+/** Runs that logged something, only nothing with an axis in the overlay: show what it is. */
+export function OtherRoles({ runs }: { runs: readonly RunInfo[] }) {
+  const rows = runs.flatMap((run) =>
+    (Object.entries(run.roles) as [Role, RoleInfo][]).map(([role, info]) => ({ run, role, info })),
+  );
+  const hints = [...new Set(runs.flatMap((r) => r.missing.map((m) => m.hint)))].filter(Boolean).slice(0, 4);
+  const columns = text.empty.columns;
+  return (
+    <section class="empty" data-testid="empty-state" data-kind="other-roles">
+      <h2>{text.empty.otherRolesTitle(runs.length)}</h2>
+      <p>{text.empty.otherRoles}</p>
+      <table>
+        <thead>
+          <tr>
+            {runs.length > 1 && <th>{columns.run}</th>}
+            <th>{columns.metric}</th>
+            <th>{columns.tag}</th>
+            <th class="right">{columns.points}</th>
+            <th class="right">{columns.last}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.slice(0, MOST_ROWS).map(({ run, role, info }) => (
+            <tr key={`${run.run}\n${role}`}>
+              {runs.length > 1 && <td>{run.run}</td>}
+              <td>{text.role(role)}</td>
+              <td>
+                <code>{info.tag}</code>
+              </td>
+              <td class="right number">{formatCount(info.points)}</td>
+              <td class="right number">{lastValue(info)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {rows.length > MOST_ROWS && <p>{text.empty.moreRows(rows.length - MOST_ROWS)}</p>}
+      {hints.map((hint) => (
+        <p key={hint} data-testid="missing-hint">
+          {hint}
+        </p>
+      ))}
+    </section>
+  );
+}
+
+const lastValue = (info: RoleInfo): string =>
+  typeof info.last_value === "number" ? formatSignificant(info.last_value, 4) : (info.last_value ?? "–");

@@ -1,0 +1,130 @@
+import { useState } from "preact/hooks";
+import type { Clipped } from "../chart/extent";
+import { describeNonFinite } from "../chart/marks";
+import type { Plan } from "../chart/plan";
+import type { Scene } from "../chart/scene";
+import type { MissingSeries } from "../decode";
+import { formatValue } from "../format";
+import { OVERLAY_ROLES, type OverlayRole } from "../roles";
+import type { Session } from "../session";
+import { text } from "../text";
+
+interface Note {
+  readonly key: string;
+  readonly testid: string;
+  readonly role?: OverlayRole;
+  readonly sentence: string;
+}
+
+const FOLDED = 2;
+
+/** Under the chart: what it cannot show and why, what was left out, what the server remarked. */
+export function Notes({
+  session,
+  scene,
+  plan,
+  missing,
+}: {
+  session: Session;
+  scene: Scene;
+  plan: Plan | null;
+  missing: readonly MissingSeries[];
+}) {
+  const [open, setOpen] = useState(false);
+  const notes = collectNotes(scene, plan, missing);
+  const { left } = session.drawn;
+  if (notes.length === 0 && left === 0) return null;
+  const shown = open ? notes : notes.slice(0, FOLDED);
+  return (
+    <section class="notes" data-testid="notes" aria-label={text.missing.heading}>
+      {left > 0 && (
+        <p data-testid="draw-limit">
+          {text.chart.drawLimit(scene.runs.length, scene.runs.length + left)}{" "}
+          <button type="button" class="link" data-testid="draw-all" onClick={() => session.setDrawAll()}>
+            {text.chart.drawAll}
+          </button>
+        </p>
+      )}
+      {shown.map((note) => (
+        <p key={note.key} data-testid={note.testid} data-role={note.role}>
+          {note.sentence}
+        </p>
+      ))}
+      {notes.length > FOLDED && (
+        <button type="button" class="link" aria-expanded={open} onClick={() => setOpen(!open)}>
+          {open ? text.missing.less : text.missing.more(notes.length - FOLDED)}
+        </button>
+      )}
+    </section>
+  );
+}
+
+function collectNotes(scene: Scene, plan: Plan | null, missing: readonly MissingSeries[]): Note[] {
+  const notes: Note[] = [];
+  const { runs } = scene;
+  for (const zone of plan?.zones ?? []) {
+    const clipped = zone.clipped && clippedSentence(zone.clipped, zone.role);
+    const parts = [clipped, zone.nonPositive > 0 && text.chart.nonPositive(zone.nonPositive)].filter(Boolean);
+    if (parts.length) {
+      notes.push({
+        key: `clip ${zone.role}`,
+        testid: "clip-note",
+        role: zone.role,
+        sentence: `${text.axisTitle[zone.role]}: ${parts.join("; ")}.`,
+      });
+    }
+  }
+  for (const run of runs) {
+    const own = scene.segments.filter((s) => s.run === run.run && s.role === "loss" && s.n > 0);
+    const finite = own.some((s) => s.last.some((v) => v === v));
+    if (own.length && !finite) {
+      notes.push({
+        key: `nan ${run.run}`,
+        testid: "nan-note",
+        role: "loss",
+        sentence: text.missing.run(
+          run.run,
+          `${text.role("loss")}: ${text.chart.allNonFinite(describeNonFinite(own))}.`,
+        ),
+      });
+    }
+  }
+  for (const role of OVERLAY_ROLES) {
+    if (scene.roles.includes(role)) continue;
+    const hint = runs.flatMap((r) => r.info.missing).find((m) => m.role === role)?.hint ?? "";
+    notes.push({
+      key: `missing ${role}`,
+      testid: "missing-hint",
+      role,
+      sentence: text.missing.role(text.role(role), text.missing.all(runs.length), hint),
+    });
+  }
+  for (const run of runs) {
+    const drawn = scene.segments.some((s) => s.run === run.run);
+    const reason = missing.find((m) => m.run === run.run)?.reason;
+    if (!drawn && reason) {
+      notes.push({
+        key: `absent ${run.run}`,
+        testid: "absent-note",
+        sentence: text.missing.run(run.run, reason),
+      });
+    }
+    run.info.notes.forEach((note, i) => {
+      notes.push({
+        key: `note ${run.run} ${i}`,
+        testid: "run-note",
+        sentence: runs.length > 1 ? text.missing.run(run.run, note) : note,
+      });
+    });
+  }
+  return notes;
+}
+
+export function clippedSentence(c: Clipped, role: OverlayRole): string {
+  return [
+    c.above ? text.chart.clippedAbove(c.above, formatValue(c.max, role)) : "",
+    c.below ? text.chart.clippedBelow(c.below, formatValue(c.min, role)) : "",
+  ]
+    .filter(Boolean)
+    .join(", ");
+}

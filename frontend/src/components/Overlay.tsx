@@ -1,0 +1,231 @@
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Mark } from "../chart/marks";
+import { type CursorAt, type Layout, OverlayChart } from "../chart/overlay";
+import type { Plan } from "../chart/plan";
+import type { Scene } from "../chart/scene";
+import { formatPosition, formatValue } from "../format";
+import type { Session } from "../session";
+import { text } from "../text";
+import { RestartIcon } from "./icons";
+import { LineSample } from "./LineSample";
+import { clippedSentence } from "./Notes";
+import { px } from "./px";
+import { Tooltip } from "./Tooltip";
+
+interface Props {
+  session: Session;
+  scene: Scene;
+  status: "loading" | "ready" | "error";
+  onPlan: (plan: Plan) => void;
+}
+
+export function Overlay({ session, scene, status, onPlan }: Props) {
+  const host = useRef<HTMLDivElement>(null);
+  const chart = useRef<OverlayChart | null>(null);
+  const [layout, setLayout] = useState<Layout | null>(null);
+  const [cursor, setCursor] = useState<CursorAt | null>(null);
+  const [size, setSize] = useState({ width: 0, height: 0 });
+
+  useLayoutEffect(() => {
+    const el = host.current!;
+    const overlay = new OverlayChart(el, {
+      onZoom: ({ from, to }) => session.setView({ from, to }),
+      onReset: () => session.setView({ from: null, to: null }),
+      onLayout: (next) => {
+        setLayout(next);
+        onPlan(next.plan);
+        session.setPlotPixels(Math.round(next.width * window.devicePixelRatio));
+      },
+      onCursor: setCursor,
+    });
+    chart.current = overlay;
+    const observer = new ResizeObserver(() => {
+      const next = { width: el.clientWidth, height: el.clientHeight };
+      setSize(next);
+      overlay.resize(next.width, next.height);
+    });
+    observer.observe(el);
+    return () => {
+      observer.disconnect();
+      overlay.destroy();
+    };
+  }, []);
+
+  useEffect(() => chart.current?.show(scene), [scene]);
+
+  const window_ = layout?.plan.window;
+  const onKeyDown = (e: KeyboardEvent) => {
+    const far = e.shiftKey ? 10 : 1;
+    if (e.key === "ArrowLeft") chart.current?.stepCursor(-far);
+    else if (e.key === "ArrowRight") chart.current?.stepCursor(far);
+    else if (e.key === "Escape" && cursor) chart.current?.hideCursor();
+    else return;
+    e.preventDefault();
+    e.stopPropagation();
+  };
+  return (
+    <div
+      class="overlay"
+      data-testid="overlay"
+      data-state={status}
+      data-mode={scene.mode}
+      data-from={window_?.from}
+      data-to={window_?.to}
+      data-zoomed={scene.zoom !== null}
+      data-roles={scene.roles.join(" ")}
+    >
+      <div
+        class="plot"
+        ref={host}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys move the cursor in it
+        tabIndex={0}
+        role="img"
+        aria-label={summary(scene, layout?.plan ?? null)}
+        title=""
+        onKeyDown={onKeyDown}
+      />
+      {layout && <Titles layout={layout} scene={scene} />}
+      {layout && <Pills layout={layout} session={session} />}
+      {cursor && <Tooltip cursor={cursor} scene={scene} panel={size} />}
+    </div>
+  );
+}
+
+function summary(scene: Scene, plan: Plan | null): string {
+  const shown = scene.runs.slice(0, 6);
+  const values = shown.flatMap((run) => {
+    const last = run.info.roles.loss?.last_value;
+    if (last == null) return [];
+    const value = typeof last === "number" ? formatValue(last, "loss") : last;
+    return [text.chart.lastValue(run.run, text.role("loss"), value)];
+  });
+  return `${text.chart.summary(
+    text.list(shown.map((r) => r.run)) +
+      (scene.runs.length > shown.length ? ` +${scene.runs.length - shown.length}` : ""),
+    text.list(scene.roles.map(text.role)),
+    text.x.names[scene.x],
+    plan ? formatPosition(plan.window.from, scene.x) : "",
+    plan ? formatPosition(plan.window.to, scene.x) : "",
+    values.join(" "),
+  )} ${text.chart.help}`;
+}
+
+function Titles({ layout, scene }: { layout: Layout; scene: Scene }) {
+  const { plan, top, left, height, axes } = layout;
+  const coloured = plan.mode === "merged" && scene.runs.length === 1;
+  return (
+    <>
+      <span
+        class="x-title"
+        data-testid="x-axis-title"
+        style={{ top: px(top + height + 8), width: px(left - 12) }}
+      >
+        {text.x.caption[scene.x]}
+      </span>
+      {plan.zones.map((zone) => {
+        if (plan.mode === "lanes") {
+          const kind =
+            zone.role === "grad_norm" ? text.chart.log10 : zone.role === "loss_scale" ? text.chart.log2 : "";
+          const ticks =
+            zone.role === "loss_scale" && scene.segments.some((s) => s.role === "overflow")
+              ? text.chart.overflowTicks
+              : "";
+          const aside = [kind, ticks, zone.clipped ? clippedSentence(zone.clipped, zone.role) : ""].filter(
+            Boolean,
+          );
+          return (
+            <span
+              key={zone.role}
+              class="lane-title"
+              data-testid="axis-title"
+              data-role={zone.role}
+              style={{ left: px(left + 6), top: px(top + zone.band.top - 21) }}
+            >
+              <b>{text.axisTitle[zone.role]}</b> {aside.join(" · ")}
+            </span>
+          );
+        }
+        const place = axes.find((a) => a.role === zone.role)!;
+        return (
+          <span
+            key={zone.role}
+            class={`merged-title ${place.side}`}
+            data-testid="axis-title"
+            data-role={zone.role}
+            style={{
+              left: px(place.left + (place.side === "left" ? 0 : 4)),
+              width: px(place.width - 4),
+              top: px(top - 58),
+              ...(coloured && { color: `var(--${zone.role})` }),
+            }}
+          >
+            <LineSample role={zone.role} merged />
+            <b>{text.axisTitle[zone.role]}</b>
+          </span>
+        );
+      })}
+    </>
+  );
+}
+
+/** Marks closer than this share a pill. */
+const PILL = 22;
+
+function Pills({ layout, session }: { layout: Layout; session: Session }) {
+  const { plan, marks, left, top, width } = layout;
+  const { from, to } = plan.window;
+  const groups: { at: number; kind: Mark["kind"]; marks: Mark[] }[] = [];
+  for (const mark of marks) {
+    const at = ((mark.x - from) / (to - from)) * width;
+    if (at < -1 || at > width + 1) continue;
+    const near = groups.find((g) => g.kind === mark.kind && at - g.at < PILL);
+    if (near) near.marks.push(mark);
+    else groups.push({ at, kind: mark.kind, marks: [mark] });
+  }
+  return (
+    <>
+      {spreadPills(groups).map(({ at, kind, marks: own }) => {
+        const title = own.map((m) => m.title).join("\n");
+        return (
+          <button
+            key={`${kind}${own[0]!.run}${own[0]!.x}`}
+            type="button"
+            class={`mark ${kind}`}
+            data-testid="mark"
+            data-kind={kind}
+            data-run={own[0]!.run}
+            style={{ left: px(left + at), top: px(top - (plan.mode === "lanes" ? 22 : 20)) }}
+            title={title}
+            aria-label={title}
+            onClick={() => session.setView(around(own, session))}
+          >
+            {kind === "restart" ? <RestartIcon /> : "NaN"}
+            {own.length > 1 && <span>{own.length}</span>}
+          </button>
+        );
+      })}
+    </>
+  );
+}
+
+/** Pills of different kinds at one place stand beside each other. */
+function spreadPills<T extends { at: number }>(groups: T[]): T[] {
+  let reach = Number.NEGATIVE_INFINITY;
+  return groups.map((g) => {
+    const at = Math.max(g.at, reach);
+    reach = at + PILL + 8;
+    return { ...g, at };
+  });
+}
+
+/** A window around what the marks are about, with as much on either side. */
+function around(marks: readonly Mark[], session: Session): { from: number; to: number } {
+  const from = Math.min(...marks.map((m) => m.span.from));
+  const to = Math.max(...marks.map((m) => m.span.to));
+  const margin = Math.max(to - from, session.x === "epoch" ? 0.05 : 20);
+  const whole = session.x === "step" || session.x === "tokens" || session.x === "samples";
+  const low = from - margin;
+  return whole
+    ? { from: Math.max(0, Math.floor(low)), to: Math.ceil(to + margin) }
+    : { from: low, to: to + margin };
+}

@@ -1,0 +1,63 @@
+/** Symbols that not every system font has; all 14 px, drawn with the text's colour. */
+import type { ComponentChildren } from "preact";
+
+function Icon({ children, size = 14 }: { children: ComponentChildren; size?: number }) {
+  return (
+    <svg
+      class="icon"
+      width={size}
+      height={size}
+      viewBox="0 0 14 14"
+      fill="none"
+      stroke="currentColor"
+      stroke-width="1.5"
+      stroke-linecap="round"
+      stroke-linejoin="round"
+      aria-hidden="true"
+    >
+      {children}
+    </svg>
+  );
+}
+
+export const SearchIcon = () => (
+  <Icon>
+    <circle cx="6" cy="6" r="4" />
+    <path d="m9 9 3.5 3.5" />
+  </Icon>
+);
+
+export const ReloadIcon = () => (
+  <Icon>
+    <path d="M11.8 5.2A5 5 0 1 0 12 8" />
+    <path d="M12.2 2v3.4H8.8" />
+  </Icon>
+);
+
+/** Back to a checkpoint: a loop with a dot in it. */
+export const RestartIcon = () => (
+  <Icon size={11}>
+    <path d="M2.2 5.2A5 5 0 1 1 2 8" />
+    <path d="M1.8 2v3.4h3.4" />
+    <circle cx="7" cy="7" r="0.8" fill="currentColor" stroke="none" />
+  </Icon>
+);
+
+export const MoonIcon = () => (
+  <Icon>
+    <path d="M11.8 8.6A5.2 5.2 0 0 1 5.4 2.2a5.2 5.2 0 1 0 6.4 6.4Z" />
+  </Icon>
+);
+
+export const SunIcon = () => (
+  <Icon>
+    <circle cx="7" cy="7" r="2.6" />
+    <path d="M7 1v1.2M7 11.8V13M1 7h1.2M11.8 7H13M2.8 2.8l.8.8M10.4 10.4l.8.8M2.8 11.2l.8-.8M10.4 3.6l.8-.8" />
+  </Icon>
+);
+
+export const EmptyCircleIcon = () => (
+  <Icon>
+    <circle cx="7" cy="7" r="5" stroke-dasharray="1.5 2" stroke-width="1.2" />
+  </Icon>
+);

@@ -1,0 +1,1 @@
+export const px = (n: number): string => `${n}px`;

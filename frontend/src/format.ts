@@ -1,0 +1,120 @@
+/** Numbers as a person of the field writes them. */
+import type { OverlayRole, XAxis } from "./roles";
+
+const SUPERSCRIPT: Record<string, string> = {
+  "-": "⁻",
+  "0": "⁰",
+  "1": "¹",
+  "2": "²",
+  "3": "³",
+  "4": "⁴",
+  "5": "⁵",
+  "6": "⁶",
+  "7": "⁷",
+  "8": "⁸",
+  "9": "⁹",
+};
+
+export const superscript = (n: number): string => [...String(n)].map((c) => SUPERSCRIPT[c] ?? c).join("");
+
+/** 11219 → 11,219 */
+export const formatCount = (n: number): string => Math.round(n).toLocaleString("en-US");
+
+/** 3.0e-4 → 3e-4; 1.7346e-4 → 1.73e-4 */
+export function formatExponent(v: number, digits = 3): string {
+  const [mantissa, exponent] = v.toExponential(digits - 1).split("e") as [string, string];
+  return `${trimZeros(mantissa)}e${exponent.replace("+", "")}`;
+}
+
+const trimZeros = (s: string): string => (s.includes(".") ? s.replace(/\.?0+$/, "") : s);
+
+/** Significant digits without an exponent while that stays readable. */
+export function formatSignificant(v: number, digits: number): string {
+  const size = Math.abs(v);
+  if (v === 0) return "0";
+  if (size >= 10 ** Math.max(digits, 5) || size < 1e-3) return formatExponent(v, 3);
+  const decimals = Math.max(0, digits - 1 - Math.floor(Math.log10(size)));
+  return v.toFixed(Math.min(decimals, 6));
+}
+
+/** 65536 → 2¹⁶; anything that is no power of two as a plain number. */
+export function formatScale(v: number): string {
+  if (v === 0) return "0";
+  const power = Math.log2(v);
+  return v > 0 && Number.isInteger(power) ? `2${superscript(power)}` : formatSignificant(v, 4);
+}
+
+export function formatValue(v: number, role: OverlayRole): string {
+  if (Number.isNaN(v)) return "NaN";
+  if (!Number.isFinite(v)) return v > 0 ? "+Inf" : "−Inf";
+  switch (role) {
+    case "loss":
+      return formatSignificant(v, 4);
+    case "grad_norm":
+      return formatSignificant(v, 3);
+    case "lr":
+      return v === 0 ? "0" : formatExponent(v, 3);
+    case "loss_scale":
+      return formatScale(v);
+  }
+}
+
+/** 14500 → 14.5k; 950 → 950; 2.5e9 → 2.5B */
+export function formatShort(n: number): string {
+  const size = Math.abs(n);
+  const cut = (by: number, unit: string) => `${trimZeros((n / by).toFixed(1))}${unit}`;
+  if (size >= 9.9995e11) return cut(1e12, "T");
+  if (size >= 9.9995e8) return cut(1e9, "B");
+  if (size >= 9.9995e5) return cut(1e6, "M");
+  if (size >= 9.9995e3) return cut(1e3, "k");
+  return Number.isInteger(n) ? formatCount(n) : trimZeros(n.toFixed(2));
+}
+
+/** Seconds → "42 s", "6 min", "3 h", "2 d": one unit, so that ages stay narrow. */
+export function formatAge(seconds: number): string {
+  const s = Math.max(0, seconds);
+  if (s < 60) return `${Math.floor(s)} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min`;
+  if (s < 172_800) return `${Math.floor(s / 3600)} h`;
+  if (s < 63_072_000) return `${Math.floor(s / 86_400)} d`;
+  return `${Math.floor(s / 31_536_000)} y`;
+}
+
+export function formatDuration(seconds: number): string {
+  const sign = seconds < 0 ? "−" : "";
+  const s = Math.abs(seconds);
+  if (s < 60) return `${sign}${trimZeros(s.toFixed(1))} s`;
+  if (s < 3600) return `${sign}${Math.floor(s / 60)} min ${pad(Math.floor(s % 60))} s`;
+  return `${sign}${Math.floor(s / 3600)} h ${pad(Math.floor((s % 3600) / 60))} min`;
+}
+
+const pad = (n: number): string => String(n).padStart(2, "0");
+
+export function formatClock(epochSeconds: number, seconds = true): string {
+  const d = new Date(epochSeconds * 1000);
+  const minutes = `${pad(d.getHours())}:${pad(d.getMinutes())}`;
+  return seconds ? `${minutes}:${pad(d.getSeconds())}` : minutes;
+}
+
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+export function formatDay(epochSeconds: number): string {
+  const d = new Date(epochSeconds * 1000);
+  return `${d.getDate()} ${MONTHS[d.getMonth()]}`;
+}
+
+/** A position on the x axis, exactly enough to find the point again. */
+export function formatPosition(x: number, axis: XAxis): string {
+  switch (axis) {
+    case "step":
+    case "samples":
+    case "tokens":
+      return formatCount(x);
+    case "wall":
+      return `${formatDay(x)} ${formatClock(x)}`;
+    case "relative":
+      return formatDuration(x);
+    case "epoch":
+      return trimZeros(x.toFixed(3));
+  }
+}

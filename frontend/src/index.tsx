@@ -1,0 +1,27 @@
+import { render as mount } from "preact";
+import uPlotSheet from "uplot/dist/uPlot.min.css?inline";
+import { createApi, routesBase } from "./api";
+import { App } from "./components/App";
+import { listenToHost } from "./host";
+import { Session } from "./session";
+import sheet from "./style.css?inline";
+import { watchHostTheme } from "./theme";
+
+/** TensorBoard's page imports this module into an empty frame and calls this. */
+export function render(): void {
+  // Through a variable, or the bundler takes the relative URL for a file of its own.
+  const here = import.meta.url;
+  const style = document.createElement("style");
+  style.textContent = `${uPlotSheet}\n${sheet}`;
+  document.head.append(style);
+  document.documentElement.lang = "en";
+  const root = document.createElement("div");
+  root.id = "training-health";
+  document.body.append(root);
+
+  const session = new Session(createApi(routesBase(here)));
+  watchHostTheme((hostTheme) => session.patch({ hostTheme }));
+  listenToHost(() => void session.reload());
+  mount(<App session={session} />, root);
+  session.start();
+}

@@ -1,0 +1,65 @@
+/** What a metric means to training, and how the overlay draws it. */
+
+export const ROLES = [
+  "loss",
+  "loss_ema",
+  "eval_loss",
+  "accuracy",
+  "eval_accuracy",
+  "lr",
+  "grad_norm",
+  "loss_scale",
+  "overflow",
+  "throughput",
+  "step_time",
+  "epoch",
+  "tokens",
+  "samples",
+  "reward",
+  "kl",
+  "clip_fraction",
+] as const;
+
+export type Role = (typeof ROLES)[number];
+
+/** The four the overlay has an axis for, in the order of its lanes. */
+export const OVERLAY_ROLES = ["loss", "grad_norm", "lr", "loss_scale"] as const;
+export type OverlayRole = (typeof OVERLAY_ROLES)[number];
+
+/** What the overlay asks the server for: the overflow series becomes ticks in the loss scale's lane. */
+export const QUERIED_ROLES: readonly Role[] = [...OVERLAY_ROLES, "overflow"];
+
+export type Transform = "linear" | "log10" | "log2";
+
+export interface RoleStyle {
+  readonly transform: Transform;
+  /** A curve is noisy: it gets a min–max band and an EMA. A held value is drawn as steps. */
+  readonly shape: "curve" | "steps";
+  /** Share of the free height in Lanes. */
+  readonly share: number;
+  /** Stretch of the frame's height (from the bottom) that its data fill in Merged, so lines stay apart. */
+  readonly merged: readonly [number, number];
+  /** CSS px in Merged. */
+  readonly width: number;
+  readonly dash: readonly number[];
+}
+
+export const ROLE_STYLE: Record<OverlayRole, RoleStyle> = {
+  loss: { transform: "linear", shape: "curve", share: 55, merged: [0.03, 0.97], width: 2, dash: [] },
+  grad_norm: { transform: "log10", shape: "curve", share: 18, merged: [0.26, 0.6], width: 1, dash: [] },
+  lr: { transform: "linear", shape: "steps", share: 12, merged: [0.03, 0.55], width: 1.5, dash: [7, 4] },
+  loss_scale: {
+    transform: "log2",
+    shape: "steps",
+    share: 15,
+    merged: [0.64, 0.84],
+    width: 1.5,
+    dash: [2, 2.5],
+  },
+};
+
+export const isOverlayRole = (role: string): role is OverlayRole =>
+  (OVERLAY_ROLES as readonly string[]).includes(role);
+
+export const X_AXES = ["step", "wall", "relative", "epoch", "tokens", "samples"] as const;
+export type XAxis = (typeof X_AXES)[number];

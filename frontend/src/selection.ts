@@ -1,0 +1,75 @@
+/** Which runs are listed, chosen and drawn. */
+import type { RunInfo } from "./api";
+import { OVERLAY_ROLES, type OverlayRole } from "./roles";
+
+/** More curves than this say nothing; the rest is drawn only when asked for. */
+export const MOST_DRAWN = 50;
+
+export const overlayRolesOf = (run: RunInfo): OverlayRole[] =>
+  OVERLAY_ROLES.filter((role) => (run.roles[role]?.points ?? 0) > 0);
+
+/**
+ * Order of the list: newest first as it was at the first look. Later answers only put new runs on
+ * top, so rows do not change places under the pointer while runs are being written.
+ */
+export function listOrder(runs: readonly RunInfo[], before: readonly string[]): string[] {
+  const known = new Set(runs.map((r) => r.run));
+  const kept = before.filter((name) => known.has(name));
+  const old = new Set(kept);
+  const added = runs
+    .filter((r) => !old.has(r.run))
+    .sort((a, b) => b.last_wall_time - a.last_wall_time || (a.run < b.run ? -1 : 1))
+    .map((r) => r.run);
+  return [...added, ...kept];
+}
+
+/** The first picture: the newest run that shows most, so that the tab opens on a full overlay. */
+export function defaultChoice(runs: readonly RunInfo[]): string[] {
+  const score = (run: RunInfo): number => {
+    const roles = overlayRolesOf(run);
+    if (roles.length === 0) return 0;
+    return roles.includes("loss") && (run.roles.loss?.points ?? 0) > 1 ? 2 : 1;
+  };
+  const best = [...runs].sort((a, b) => score(b) - score(a) || b.last_wall_time - a.last_wall_time)[0];
+  return best ? [best.run] : [];
+}
+
+export interface Filter {
+  readonly visible: readonly string[];
+  /** Why the pattern is no regular expression; the list then shows everything. */
+  readonly problem: string | null;
+}
+
+export function filterRuns(order: readonly string[], pattern: string): Filter {
+  if (pattern.trim() === "") return { visible: order, problem: null };
+  let regex: RegExp;
+  try {
+    regex = new RegExp(pattern, "i");
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.replace(/^.*\/: /, "") : "";
+    return { visible: order, problem: reason };
+  }
+  return { visible: order.filter((name) => regex.test(name)), problem: null };
+}
+
+export interface Drawn {
+  readonly runs: readonly RunInfo[];
+  /** Chosen, but past the limit. */
+  readonly left: number;
+}
+
+const SEVERITY = { ok: 0, info: 1, warning: 2, critical: 3 } as const;
+
+export function drawnRuns(
+  runs: ReadonlyMap<string, RunInfo>,
+  chosen: readonly string[],
+  drawAll: boolean,
+): Drawn {
+  const all = chosen.flatMap((name) => runs.get(name) ?? []).filter((run) => overlayRolesOf(run).length > 0);
+  if (all.length <= MOST_DRAWN || drawAll) return { runs: all, left: 0 };
+  const first = [...all].sort(
+    (a, b) => SEVERITY[b.verdict] - SEVERITY[a.verdict] || b.last_wall_time - a.last_wall_time,
+  );
+  const kept = new Set(first.slice(0, MOST_DRAWN));
+  return { runs: all.filter((run) => kept.has(run)), left: all.length - MOST_DRAWN };
+}

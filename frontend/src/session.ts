@@ -1,0 +1,255 @@
+/**
+ * The tab's one conversation with the server: what was asked, what came, what went wrong.
+ * Overtaken requests are aborted; the last good picture stays until a newer one is whole.
+ */
+import { type Api, ApiError, isAbort, type RunInfo, type RunsAnswer, type SeriesQuery } from "./api";
+import type { MissingSeries, Segment } from "./decode";
+import { assignSlots } from "./palette";
+import { QUERIED_ROLES, type XAxis } from "./roles";
+import { type Drawn, defaultChoice, drawnRuns, listOrder } from "./selection";
+import {
+  DEFAULT_VIEW,
+  rememberSlots,
+  rememberView,
+  restoreSlots,
+  restoreView,
+  type View,
+  viewFromHash,
+} from "./state";
+import { Store } from "./store";
+import type { ThemeName } from "./theme";
+
+export interface Frame {
+  readonly key: string;
+  readonly query: SeriesQuery;
+  readonly segments: readonly Segment[];
+  readonly missing: readonly MissingSeries[];
+}
+
+export interface Problem {
+  readonly message: string;
+  readonly hint: string;
+  /** When the next try starts (ms, Date.now()); null when trying again unchanged would not help. */
+  readonly retryAt: number | null;
+}
+
+export interface SessionState {
+  readonly answer: RunsAnswer | null;
+  readonly runs: ReadonlyMap<string, RunInfo>;
+  readonly order: readonly string[];
+  readonly view: View;
+  readonly slots: ReadonlyMap<string, number>;
+  readonly frame: Frame | null;
+  readonly loading: boolean;
+  readonly refreshing: boolean;
+  readonly problem: Problem | null;
+  /** When the shown data came (ms). */
+  readonly freshAt: number;
+  readonly hovered: string | null;
+  readonly drawAll: boolean;
+  readonly hostTheme: ThemeName;
+}
+
+const POLL_MS = 30_000;
+const SETTLE_MS = 120; // a slider sends dozens of values on its way
+const BACK_OFF_S = [2, 4, 8, 16, 30];
+const POINT_BUDGET = 400_000;
+
+export class Session extends Store<SessionState> {
+  private runsAbort: AbortController | null = null;
+  private seriesAbort: AbortController | null = null;
+  private settle = 0;
+  private retry = 0;
+  private failures = 0;
+  private plotPixels = 1200;
+
+  constructor(private readonly api: Api) {
+    super({
+      answer: null,
+      runs: new Map(),
+      order: [],
+      view: { ...DEFAULT_VIEW, ...viewFromHash(location.hash) },
+      slots: new Map(),
+      frame: null,
+      loading: true,
+      refreshing: false,
+      problem: null,
+      freshAt: 0,
+      hovered: null,
+      drawAll: false,
+      hostTheme: "light",
+    });
+  }
+
+  start(): void {
+    void this.reload();
+    window.setInterval(() => {
+      const seen = document.visibilityState === "visible" && document.documentElement.clientWidth > 0;
+      const { answer } = this.state;
+      const alive = !answer || answer.runs.length === 0 || answer.runs.some((r) => r.status === "running");
+      if (seen && alive && !this.retry) void this.reload();
+    }, POLL_MS);
+  }
+
+  /** Everything anew; zoom and choice stay. */
+  async reload(): Promise<void> {
+    this.clearRetry();
+    this.runsAbort?.abort();
+    const abort = new AbortController();
+    this.runsAbort = abort;
+    this.patch({ refreshing: true });
+    try {
+      const answer = await this.api.runs(abort.signal);
+      if (abort.signal.aborted) return;
+      this.takeRuns(answer);
+      await this.loadSeries(true);
+    } catch (error) {
+      if (!isAbort(error)) this.fail(error);
+    } finally {
+      if (this.runsAbort === abort) this.patch({ refreshing: false });
+    }
+  }
+
+  private takeRuns(answer: RunsAnswer): void {
+    const first = this.state.answer === null;
+    const runs = new Map(answer.runs.map((r) => [r.run, r]));
+    let { view, slots } = this.state;
+    const logdir = answer.searched.logdir;
+    if (first) {
+      view = { ...DEFAULT_VIEW, ...restoreView(logdir), ...viewFromHash(location.hash) };
+      slots = restoreSlots(logdir);
+    }
+    const known = view.runs?.filter((name) => runs.has(name));
+    if (first && view.runs?.length && known?.length === 0) view = { ...view, runs: null };
+    this.patch({ answer, runs, order: listOrder(answer.runs, this.state.order), view, slots });
+    this.giveColours();
+  }
+
+  /** The chosen runs that exist, in the order of choosing. */
+  get chosen(): readonly string[] {
+    const { view, runs, answer } = this.state;
+    if (view.runs === null) return answer ? defaultChoice(answer.runs) : [];
+    return view.runs.filter((name) => runs.has(name));
+  }
+
+  get drawn(): Drawn {
+    return drawnRuns(this.state.runs, this.chosen, this.state.drawAll);
+  }
+
+  /** The x axis in use: the chosen one, unless none of the drawn runs has it. */
+  get x(): XAxis {
+    const wanted = this.state.view.x;
+    const runs = this.drawn.runs;
+    return runs.length === 0 || runs.some((r) => r.axes.includes(wanted)) ? wanted : "step";
+  }
+
+  get query(): SeriesQuery | null {
+    const runs = this.drawn.runs.map((r) => r.run);
+    if (runs.length === 0) return null;
+    const { view } = this.state;
+    const pixels = Math.ceil(this.plotPixels / 200) * 200; // rounded: a small resize needs no new data
+    const fair = Math.floor(POINT_BUDGET / (runs.length * QUERIED_ROLES.length));
+    return {
+      runs,
+      roles: QUERIED_ROLES,
+      x: this.x,
+      from: view.from,
+      to: view.to,
+      buckets: Math.max(200, Math.min(pixels, fair)),
+      smoothing: view.smoothing,
+    };
+  }
+
+  setView(change: Partial<View>, soon = false): void {
+    const view = { ...this.state.view, ...change };
+    this.patch({ view });
+    this.giveColours();
+    if (this.state.answer) rememberView(this.state.answer.searched.logdir, view);
+    window.clearTimeout(this.settle);
+    if (soon) this.settle = window.setTimeout(() => void this.loadSeries(), SETTLE_MS);
+    else void this.loadSeries();
+  }
+
+  toggleRun(run: string): void {
+    const chosen = this.chosen;
+    this.setView({ runs: chosen.includes(run) ? chosen.filter((r) => r !== run) : [...chosen, run] });
+  }
+
+  setDrawAll(): void {
+    this.patch({ drawAll: true });
+    this.setView({});
+  }
+
+  setPlotPixels(pixels: number): void {
+    if (pixels < 50 || pixels === this.plotPixels) return;
+    this.plotPixels = pixels;
+    void this.loadSeries();
+  }
+
+  private giveColours(): void {
+    const drawn = this.drawn.runs.map((r) => r.run);
+    const slots = new Map([...this.state.slots, ...assignSlots(drawn, this.state.slots)]);
+    const changed = drawn.some((run) => this.state.slots.get(run) !== slots.get(run));
+    if (!changed) return;
+    this.patch({ slots });
+    if (this.state.answer) rememberSlots(this.state.answer.searched.logdir, slots);
+  }
+
+  private async loadSeries(anew = false): Promise<void> {
+    if (!this.state.answer) return;
+    const query = this.query;
+    const key = JSON.stringify(query);
+    if (!anew && this.state.frame?.key === key && !this.seriesAbort) return;
+    this.seriesAbort?.abort();
+    this.seriesAbort = null;
+    if (!query) {
+      this.patch({ frame: null, loading: false });
+      this.succeed();
+      return;
+    }
+    const abort = new AbortController();
+    this.seriesAbort = abort;
+    this.patch({ loading: true });
+    try {
+      const { segments, missing } = await this.api.series(query, abort.signal);
+      if (abort.signal.aborted) return;
+      this.seriesAbort = null;
+      this.patch({ frame: { key, query, segments, missing }, loading: false });
+      this.succeed();
+    } catch (error) {
+      if (isAbort(error) || abort.signal.aborted) return;
+      this.seriesAbort = null;
+      this.patch({ loading: false });
+      this.fail(error);
+    }
+  }
+
+  private succeed(): void {
+    this.failures = 0;
+    this.clearRetry();
+    this.patch({ problem: null, freshAt: Date.now() });
+  }
+
+  private fail(error: unknown): void {
+    const known = error instanceof ApiError;
+    if (!known) console.error(error);
+    const passing = known ? error.passing : false;
+    const wait = BACK_OFF_S[Math.min(this.failures, BACK_OFF_S.length - 1)]! * 1000;
+    this.failures++;
+    this.clearRetry();
+    if (passing) this.retry = window.setTimeout(() => void this.reload(), wait);
+    this.patch({
+      loading: false,
+      problem: {
+        message: known ? error.message : "The tab could not show the answer of TensorBoard.",
+        hint: known ? error.hint : "Reload the page; the browser's console says more.",
+        retryAt: passing ? Date.now() + wait : null,
+      },
+    });
+  }
+
+  private clearRetry(): void {
+    window.clearTimeout(this.retry);
+    this.retry = 0;
+  }
+}

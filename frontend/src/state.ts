@@ -1,0 +1,158 @@
+/**
+ * What the user chose, and how it outlives a reload: in the frame's own address (a link), in
+ * sessionStorage (this browser tab), in localStorage (the next visit; without the zoom, which would
+ * surprise there). Each part is checked alone, so a malformed one costs no other.
+ */
+import { hashName } from "./palette";
+import { X_AXES, type XAxis } from "./roles";
+import type { ThemeChoice } from "./theme";
+
+export type Mode = "lanes" | "merged";
+export type YRange = "full" | "robust";
+
+export interface View {
+  /** Chosen runs in the order they were chosen; null until the user chose any. */
+  readonly runs: readonly string[] | null;
+  readonly x: XAxis;
+  readonly from: number | null;
+  readonly to: number | null;
+  readonly smoothing: number;
+  /** How one run is drawn, and how several: two habits, so they are remembered apart. */
+  readonly one: Mode;
+  readonly many: Mode;
+  readonly y: YRange;
+  readonly filter: string;
+  readonly theme: ThemeChoice;
+}
+
+export const DEFAULT_VIEW: View = {
+  runs: null,
+  x: "step",
+  from: null,
+  to: null,
+  smoothing: 0.9,
+  one: "merged",
+  many: "lanes",
+  y: "full",
+  filter: "",
+  theme: "auto",
+};
+
+const oneOf =
+  <T>(...allowed: T[]) =>
+  (v: unknown): v is T =>
+    allowed.includes(v as T);
+const finite = (v: unknown): v is number => typeof v === "number" && Number.isFinite(v);
+const orNull =
+  <T>(check: (v: unknown) => v is T) =>
+  (v: unknown): v is T | null =>
+    v === null || check(v);
+
+const VALID: { [K in keyof View]: (v: unknown) => v is View[K] } = {
+  runs: orNull((v): v is string[] => Array.isArray(v) && v.every((r) => typeof r === "string")),
+  x: oneOf(...X_AXES),
+  from: orNull(finite),
+  to: orNull(finite),
+  smoothing: (v): v is number => finite(v) && v >= 0 && v < 1,
+  one: oneOf<Mode>("lanes", "merged"),
+  many: oneOf<Mode>("lanes", "merged"),
+  y: oneOf<YRange>("full", "robust"),
+  filter: (v): v is string => typeof v === "string" && v.length <= 500,
+  theme: oneOf<ThemeChoice>("auto", "light", "dark"),
+};
+
+/** The valid parts of anything. */
+export function parseView(raw: unknown): Partial<View> {
+  if (typeof raw !== "object" || raw === null) return {};
+  const parts: Record<string, unknown> = {};
+  for (const [key, valid] of Object.entries(VALID)) {
+    const value = (raw as Record<string, unknown>)[key];
+    if (value !== undefined && valid(value)) parts[key] = value;
+  }
+  // Half a window, or one turned around, is no window.
+  const { from, to } = parts as Partial<View>;
+  if (from == null || to == null || !(from < to)) {
+    delete parts.from;
+    delete parts.to;
+  }
+  return parts as Partial<View>;
+}
+
+/** A link stays pasteable: past this length the choice of runs is left out of it. */
+const LONGEST_HASH = 1800;
+
+export function viewToHash(view: View): string {
+  const { runs, ...rest } = view;
+  const params = new URLSearchParams();
+  for (const [key, value] of Object.entries(rest)) {
+    if (value !== null && value !== DEFAULT_VIEW[key as keyof View]) params.set(key, String(value));
+  }
+  const short = params.toString();
+  for (const run of runs ?? []) params.append("run", run);
+  if (runs?.length === 0) params.set("run", "");
+  const long = params.toString();
+  return long.length <= LONGEST_HASH ? long : short;
+}
+
+export function viewFromHash(hash: string): Partial<View> {
+  const params = new URLSearchParams(hash.replace(/^#/, ""));
+  const raw: Record<string, unknown> = {};
+  for (const [key, value] of params) {
+    const isNumber = key === "from" || key === "to" || key === "smoothing";
+    raw[key] = isNumber ? (value.trim() === "" ? Number.NaN : Number(value)) : value;
+  }
+  if (params.has("run")) raw.runs = params.getAll("run").filter((r) => r !== "");
+  else delete raw.runs;
+  return parseView(raw);
+}
+
+const storageKey = (logdir: string, what: string): string =>
+  `training_health.${what}.${hashName(logdir).toString(36)}`;
+
+export function restoreView(logdir: string): Partial<View> {
+  return {
+    ...parseView(load(() => localStorage, storageKey(logdir, "view"))),
+    ...parseView(load(() => sessionStorage, storageKey(logdir, "view"))),
+  };
+}
+
+export function rememberView(logdir: string, view: View): void {
+  save(() => sessionStorage, storageKey(logdir, "view"), view);
+  save(() => localStorage, storageKey(logdir, "view"), { ...view, from: null, to: null, filter: "" });
+  // Against the frame's own address: a bare "#…" would resolve against <base>, which is another page.
+  const hash = viewToHash(view);
+  history.replaceState(null, "", location.pathname + location.search + (hash && `#${hash}`));
+}
+
+const MOST_SLOTS = 500;
+
+export function restoreSlots(logdir: string): Map<string, number> {
+  const raw = load(() => localStorage, storageKey(logdir, "colours"));
+  if (!Array.isArray(raw)) return new Map();
+  return new Map(
+    raw.filter(
+      (e): e is [string, number] => Array.isArray(e) && typeof e[0] === "string" && Number.isInteger(e[1]),
+    ),
+  );
+}
+
+export function rememberSlots(logdir: string, slots: ReadonlyMap<string, number>): void {
+  save(() => localStorage, storageKey(logdir, "colours"), [...slots].slice(-MOST_SLOTS));
+}
+
+/** Storage may be blocked or full: the tab then only forgets. */
+function load(storage: () => Storage, key: string): unknown {
+  try {
+    return JSON.parse(storage().getItem(key) ?? "null");
+  } catch {
+    return null;
+  }
+}
+
+function save(storage: () => Storage, key: string, value: unknown): void {
+  try {
+    storage().setItem(key, JSON.stringify(value));
+  } catch {
+    // see load
+  }
+}
