@@ -112,8 +112,8 @@ export const text = {
     clippedAbove: (n: number, max: string) => `▲ ${plural(n, "point")} above, up to ${max}`,
     clippedBelow: (n: number, min: string) => `▼ ${plural(n, "point")} below, down to ${min}`,
     nonPositive: (n: number) => `${plural(n, "value")} ≤ 0 not on a log axis`,
-    allNonFinite: (what: string) => `no finite value: ${what}`,
-    nothingHere: "nothing logged in this window",
+    allNonFinite: (role: string, what: string) => `${role} has no finite value: ${what}`,
+    nothingHere: (role: string) => `${role}: nothing logged in this window`,
     resetZoom: "reset zoom",
     resetTitle: "Show everything again (double-click, Esc)",
     drawLimit: (drawn: number, all: number) =>

@@ -42,7 +42,7 @@ export function readAt(
     );
     if (now) rows.push(now);
     else if (own.some((s) => s.current && s.x[s.n - 1]! < x)) ended++;
-    const old = own.filter((s) => !s.current && s.x[0]! - reach <= x && x <= s.x[s.n - 1]! + reach);
+    const old = own.filter((s) => !s.current && s.x[0]! - reach / 3 <= x && x <= s.x[s.n - 1]! + reach / 3);
     const before = readRun(old, run, true, x, reach);
     if (before) rows.push(before);
   }

@@ -6,8 +6,10 @@
 import uPlot from "uplot";
 import type { OverlayRole } from "../roles";
 import { TOKENS } from "../theme";
-import { drawGrid, drawScene, FONT_FAMILY, type Frame } from "./draw";
+import { FONT_FAMILY, painting } from "./canvas";
+import { drawScene } from "./draw";
 import { lowerBound, type Window } from "./extent";
+import { drawGrid } from "./grid";
 import { findMarks, type Mark } from "./marks";
 import { type Reading, type Readings, readAt } from "./nearest";
 import { toPixel } from "./paint";
@@ -269,10 +271,10 @@ export class OverlayChart {
         },
       },
       hooks: {
-        drawClear: [(u) => drawGrid(frameOf(u), this.plan!, this.scene!, this.size.width)],
+        drawClear: [(u) => drawGrid(this.painting(u), this.size.width)],
         draw: [
           (u) => {
-            drawScene(frameOf(u), this.plan!, this.scene!, this.marks);
+            drawScene(this.painting(u), this.marks);
             this.tellLayout(u);
             this.moveCursor(u);
           },
@@ -282,6 +284,12 @@ export class OverlayChart {
       },
     };
     return new uPlot(options, this.emptyColumns(scene), this.host);
+  }
+
+  private painting(u: uPlot) {
+    const { left, top, width, height } = u.bbox;
+    const frame = { ctx: u.ctx, left, top, width, height, ratio: uPlot.pxRatio };
+    return painting(frame, this.plan!, this.scene!);
   }
 
   private tellLayout(u: uPlot): void {
@@ -433,11 +441,6 @@ function labelRoom(scene: Scene): number {
   const longest = Math.max(...scene.runs.map((r) => (scene.runs.length > 1 ? r.label.length : 0)), 0);
   const name = scene.runs.length > 1 ? longest + 3 : scene.mode === "merged" ? 12 : 2;
   return Math.min(170, 22 + (name + 4) * LABEL_CHAR);
-}
-
-function frameOf(u: uPlot): Frame {
-  const { left, top, width, height } = u.bbox;
-  return { ctx: u.ctx, left, top, width, height, ratio: uPlot.pxRatio };
 }
 
 function cssBox(u: uPlot) {

@@ -160,7 +160,7 @@ function paintDots(
     ctx.arc(dots[i]!, dots[i + 1]!, radius, 0, 2 * Math.PI);
   }
   ctx.fillStyle = style.colour;
-  ctx.globalAlpha = Math.max(style.alpha, 0.8);
+  ctx.globalAlpha = Math.min(1, style.alpha * 1.5); // a dot is less ink than a line
   ctx.fill();
   ctx.globalAlpha = 1;
 }

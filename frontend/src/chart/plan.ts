@@ -52,7 +52,7 @@ export const OVERFLOW_RUG = 4;
 export const OVERFLOW_ROWS = 4;
 const RUG_GAP = 2;
 /** CSS px a tick label wants along its axis. */
-const TICK_ROOM = { x: 92, loss: 42, lane: 20, merged: 40 };
+const TICK_ROOM = { x: 92, loss: 42, lane: 20, merged: 54, log: 34 };
 
 export function planOverlay(input: PlanInput): Plan {
   const { roles, mode, width, height } = input;
@@ -65,7 +65,9 @@ export function planOverlay(input: PlanInput): Plan {
     const [lo, hi] = extent.range ?? (ROLE_STYLE[role].transform === "linear" ? [0, 1] : [-1, 1]);
     const inner = mode === "lanes" ? withRoomForRugs(band, rugHeight(role, input)) : band;
     const size = inner.bottom - inner.top;
-    const room = mode === "merged" ? TICK_ROOM.merged : role === "loss" ? TICK_ROOM.loss : TICK_ROOM.lane;
+    const log = ROLE_STYLE[role].transform !== "linear";
+    const merged = log ? TICK_ROOM.log : TICK_ROOM.merged;
+    const room = mode === "merged" ? merged : role === "loss" ? TICK_ROOM.loss : TICK_ROOM.lane;
     const most = Math.max(2, Math.floor(size / room));
     return {
       role,
@@ -87,7 +89,7 @@ export function planOverlay(input: PlanInput): Plan {
 }
 
 function withRoomForRugs(band: Band, rug: number): Band {
-  return { top: band.top + 3, bottom: Math.max(band.top + 6, band.bottom - 3 - rug) };
+  return { top: band.top + 6, bottom: Math.max(band.top + 6, band.bottom - 3 - rug) };
 }
 
 /** Height kept free at the bottom of a lane for the ticks of NaN and overflow. */

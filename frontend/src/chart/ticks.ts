@@ -115,7 +115,7 @@ const COUNT_UNITS: readonly [from: number, by: number, unit: string][] = [
 function countLabel(v: number, step: number, size: number): string {
   const [, by, unit] = COUNT_UNITS.find(([from]) => size >= from)!;
   if (Math.abs(v) < step * 1e-6) return "0";
-  const decimals = decimalsOf(step / by);
+  const decimals = Math.min(decimalsOf(step / by), decimalsOf(v / by));
   return `${decimals === 0 ? formatCount(v / by) : (v / by).toFixed(decimals)}${unit}`;
 }
 

@@ -1,5 +1,5 @@
 import type { Scene } from "../chart/scene";
-import { ROLE_STYLE } from "../roles";
+import { isOverlayRole, ROLE_STYLE } from "../roles";
 import type { Session } from "../session";
 import type { Mode, YRange } from "../state";
 import { text } from "../text";
@@ -25,7 +25,7 @@ export function ChartHead({ session, scene }: { session: Session; scene: Scene }
       )}
       <span class="field">
         <span id="axes-label">{text.chart.axes}</span>
-        <span class="toggle" role="group" aria-labelledby="axes-label" data-testid="mode-toggle">
+        <fieldset class="toggle" aria-labelledby="axes-label" data-testid="mode-toggle">
           {(["lanes", "merged"] as const).map((mode) => (
             <button
               key={mode}
@@ -38,7 +38,7 @@ export function ChartHead({ session, scene }: { session: Session; scene: Scene }
               {text.chart.modes[mode]}
             </button>
           ))}
-        </span>
+        </fieldset>
       </span>
       <label class="field" title={text.chart.yRangeTitle}>
         <span>{text.chart.yRange}</span>
@@ -58,11 +58,15 @@ export function ChartHead({ session, scene }: { session: Session; scene: Scene }
   );
 }
 
+/** Points in a segment from which on the chart shows them as a band. */
+const CROWDED = 700;
+
 function Legend({ scene }: { scene: Scene }) {
   const merged = scene.mode === "merged";
   const coloured = merged && scene.runs.length === 1;
   const old = scene.segments.some((s) => !s.current && s.n > 0);
-  const curves = scene.roles.filter((role) => ROLE_STYLE[role].shape === "curve");
+  const curves = scene.segments.filter((s) => isOverlayRole(s.role) && ROLE_STYLE[s.role].shape === "curve");
+  const crowded = curves.some((s) => !s.raw || s.n > CROWDED);
   return (
     <div class="legend" data-testid="legend">
       {merged ? (
@@ -73,17 +77,17 @@ function Legend({ scene }: { scene: Scene }) {
             data-role={role}
             style={coloured ? { color: `var(--${role})` } : {}}
           >
-            <LineSample role={role} merged />
+            <LineSample of={role} />
             {text.axisTitle[role]}
           </span>
         ))
       ) : (
         <span data-testid="legend-item" data-role="loss">
-          <LineSample role="loss" merged />
+          <LineSample of="loss" />
           {scene.smoothing > 0 ? text.chart.smoothed(scene.smoothing) : text.chart.unsmoothed}
         </span>
       )}
-      {curves.length > 0 && (
+      {curves.length > 0 && (crowded || scene.smoothing > 0) && (
         <span class="aside">
           <svg width="24" height="12" aria-hidden="true">
             <rect width="24" height="12" fill="currentColor" opacity="0.14" />
@@ -94,7 +98,7 @@ function Legend({ scene }: { scene: Scene }) {
               stroke-opacity="0.55"
             />
           </svg>
-          {text.chart.band}
+          {crowded ? text.chart.band : text.chart.raw}
         </span>
       )}
       {old && (

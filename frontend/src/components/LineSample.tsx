@@ -1,9 +1,9 @@
 import { type OverlayRole, ROLE_STYLE } from "../roles";
 
 /** A short piece of the line as the chart draws it, in the text's colour. */
-export function LineSample({ role, merged }: { role: OverlayRole; merged: boolean }) {
+export function LineSample({ of: role }: { of: OverlayRole }) {
   const style = ROLE_STYLE[role];
-  const path = role === "loss_scale" && merged ? "M1 9h6V3h8v6h6" : "M1 6h21";
+  const path = role === "loss_scale" ? "M1 9h6V3h8v6h6" : "M1 6h21";
   return (
     <svg class="sample" width="23" height="12" aria-hidden="true">
       <path
@@ -11,7 +11,7 @@ export function LineSample({ role, merged }: { role: OverlayRole; merged: boolea
         fill="none"
         stroke="currentColor"
         stroke-width={style.width}
-        stroke-dasharray={merged ? style.dash.join(" ") : undefined}
+        stroke-dasharray={style.dash.join(" ") || undefined}
       />
     </svg>
   );

@@ -84,7 +84,7 @@ function collectNotes(scene: Scene, plan: Plan | null, missing: readonly Missing
         role: "loss",
         sentence: text.missing.run(
           run.run,
-          `${text.role("loss")}: ${text.chart.allNonFinite(describeNonFinite(own))}.`,
+          `${text.chart.allNonFinite(text.role("loss"), describeNonFinite(own))}.`,
         ),
       });
     }

@@ -118,7 +118,7 @@ function Titles({ layout, scene }: { layout: Layout; scene: Scene }) {
       <span
         class="x-title"
         data-testid="x-axis-title"
-        style={{ top: px(top + height + 8), width: px(left - 12) }}
+        style={{ top: px(top + height + 7), width: px(left - 12) }}
       >
         {text.x.caption[scene.x]}
       </span>
@@ -149,7 +149,7 @@ function Titles({ layout, scene }: { layout: Layout; scene: Scene }) {
         return (
           <span
             key={zone.role}
-            class={`merged-title ${place.side}`}
+            class={`merged-title on-${place.side}`}
             data-testid="axis-title"
             data-role={zone.role}
             style={{
@@ -159,7 +159,7 @@ function Titles({ layout, scene }: { layout: Layout; scene: Scene }) {
               ...(coloured && { color: `var(--${zone.role})` }),
             }}
           >
-            <LineSample role={zone.role} merged />
+            <LineSample of={zone.role} />
             <b>{text.axisTitle[zone.role]}</b>
           </span>
         );

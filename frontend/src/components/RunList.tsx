@@ -184,44 +184,48 @@ function Row({ info, label, top, now, chosen, lit, colour, session }: RowProps) 
         data-testid="run-checkbox"
         onChange={() => session.toggleRun(info.run)}
       />
-      <button
-        type="button"
-        class="name"
-        title={text.runs.only(info.run)}
-        data-testid="run-name"
-        onClick={() => session.setView({ runs: [info.run] })}
-      >
-        <MiddleCut name={label} />
-      </button>
-      <span class="pills">
-        {serious && (
-          <span class={`pill ${serious}`} title={text.verdict[serious]}>
-            {serious === "critical" ? "✕" : "!"} {text.verdict[serious]}
-          </span>
-        )}
-        {info.notes.length > 0 && (
-          <span
-            class="pill info"
-            data-testid="run-notes"
-            title={info.notes.join("\n")}
-            role="img"
-            aria-label={`${text.runs.notes(info.notes.length)}: ${info.notes.join(" ")}`}
-          >
-            i{info.notes.length > 1 ? ` ${info.notes.length}` : ""}
-          </span>
-        )}
-      </span>
-      <Progress info={info} />
-      <span
-        class={isFiniteNumber(last) || last === null ? "last number" : "last number bad"}
-        data-testid="run-last-loss"
-      >
-        {last === null ? "–" : isFiniteNumber(last) ? formatValue(last, "loss") : spelled(last)}
-      </span>
-      <span class={`status ${info.status}`} title={text.status[info.status](age)}>
-        <span class={info.status === "running" ? "dot live" : "dot"} />
-        {age}
-      </span>
+      <div class="line">
+        <button
+          type="button"
+          class="name"
+          title={text.runs.only(info.run)}
+          data-testid="run-name"
+          onClick={() => session.setView({ runs: [info.run] })}
+        >
+          <MiddleCut name={label} />
+        </button>
+        <span class="pills">
+          {serious && (
+            <span class={`pill ${serious}`} title={text.verdict[serious]}>
+              {serious === "critical" ? "✕" : "!"} {text.verdict[serious]}
+            </span>
+          )}
+          {info.notes.length > 0 && (
+            <span
+              class="pill info"
+              data-testid="run-notes"
+              title={info.notes.join("\n")}
+              role="img"
+              aria-label={`${text.runs.notes(info.notes.length)}: ${info.notes.join(" ")}`}
+            >
+              i{info.notes.length > 1 ? ` ${info.notes.length}` : ""}
+            </span>
+          )}
+        </span>
+      </div>
+      <div class="line facts">
+        <Progress info={info} />
+        <span
+          class={isFiniteNumber(last) || last === null ? "last number" : "last number bad"}
+          data-testid="run-last-loss"
+        >
+          {last === null ? "–" : isFiniteNumber(last) ? formatValue(last, "loss") : spelled(last)}
+        </span>
+        <span class={`status ${info.status}`} title={text.status[info.status](age)}>
+          <span class={info.status === "running" ? "dot live" : "dot"} />
+          {age}
+        </span>
+      </div>
     </li>
   );
 }

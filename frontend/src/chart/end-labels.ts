@@ -1,0 +1,165 @@
+/** Names and values at the ends of the lines. */
+import type { Segment } from "../decode";
+import { formatScale, formatSignificant, formatValue } from "../format";
+import { type OverlayRole, ROLE_STYLE } from "../roles";
+import { text } from "../text";
+import { FONT_FAMILY, type Painting } from "./canvas";
+import { lowerBound } from "./extent";
+import { type LabelBox, separateLabels } from "./labels";
+import { toPixel, type YScale } from "./paint";
+import type { Zone } from "./plan";
+import type { DrawnRun } from "./scene";
+
+export interface EndLabel {
+  /** End of the line, canvas px. */
+  readonly x: number;
+  readonly y: number;
+  readonly run: string;
+  readonly role: OverlayRole;
+  readonly scale: YScale;
+  readonly swatch: string | null;
+  readonly name: string;
+  readonly nameColour: string;
+  readonly value: string;
+}
+
+const SIZE = 11;
+const APART = 14;
+const GAP = 9;
+
+/** One run: every role is labelled. Several: the first zone tells which is which. */
+export const wantsLabels = (p: Painting, zone: Zone): boolean =>
+  p.scene.runs.length === 1 || zone === p.plan.zones[0];
+
+export function endLabel(p: Painting, zone: Zone, run: DrawnRun, y: YScale): EndLabel | null {
+  const end = lastDrawn(p, p.segments(zone.role, run.run), zone.role, y);
+  if (!end) return null;
+  const alone = p.scene.runs.length === 1;
+  return {
+    x: p.px(end.x),
+    y: Math.max(p.top, toPixel(y, end.value)),
+    run: run.run,
+    role: zone.role,
+    scale: y,
+    swatch: alone ? null : run.colour,
+    name: alone ? (p.coloursAreRoles ? text.axisTitle[zone.role] : "") : run.label,
+    nameColour: p.coloursAreRoles ? p.tokens[zone.role] : p.tokens.text,
+    value: shortValue(end.value, zone.role),
+  };
+}
+
+function lastDrawn(p: Painting, segments: readonly Segment[], role: OverlayRole, y: YScale) {
+  const { from, to } = p.plan.window;
+  let best: { x: number; value: number } | null = null;
+  for (const s of segments) {
+    if (!s.current) continue;
+    const values = drawnValues(p, s, role);
+    let i = lowerBound(s.x, to);
+    if (i >= s.n || s.x[i]! > to) i--;
+    while (i >= 0 && !(s.last[i]! === s.last[i]! && Number.isFinite(y.transform(values[i]!)))) i--;
+    if (i < 0 || s.x[i]! < from) continue;
+    if (!best || s.x[i]! > best.x) best = { x: s.x[i]!, value: values[i]! };
+  }
+  return best;
+}
+
+const drawnValues = (p: Painting, s: Segment, role: OverlayRole): Float32Array =>
+  ROLE_STYLE[role].shape === "curve" && p.scene.smoothing > 0 ? (s.smoothed ?? s.last) : s.last;
+
+function shortValue(v: number, role: OverlayRole): string {
+  if (role === "loss") return formatSignificant(v, 3);
+  if (role === "loss_scale") return formatScale(v);
+  return formatValue(v, role);
+}
+
+export function drawEndLabels(p: Painting, labels: readonly EndLabel[]): void {
+  if (labels.length === 0) return;
+  const { ctx, ratio } = p;
+  const bold = `600 ${SIZE * ratio}px ${FONT_FAMILY}`;
+  const plain = `${SIZE * ratio}px ${FONT_FAMILY}`;
+  const right = p.left + p.width;
+  ctx.save();
+  ctx.textBaseline = "middle";
+  ctx.textAlign = "left";
+  ctx.lineJoin = "round";
+  const measured = labels.map((label) => {
+    ctx.font = bold;
+    const name = label.name ? ctx.measureText(`${label.name} `).width : 0;
+    ctx.font = plain;
+    const swatch = label.swatch ? 12 * ratio : 0;
+    const size = swatch + name + ctx.measureText(label.value).width;
+    const flip = label.x + GAP * ratio + size > right;
+    return { name, swatch, size, flip, at: flip ? label.x - GAP * ratio - size : label.x + GAP * ratio };
+  });
+  const boxes = labels.map((label, i): LabelBox => {
+    const { at, size } = measured[i]!;
+    return { left: at, width: size, y: freeHeight(p, label, at, size) };
+  });
+  const half = (APART / 2) * ratio;
+  const placed = separateLabels(boxes, APART * ratio, p.top + half, p.top + p.height - half);
+
+  labels.forEach((label, i) => {
+    const { at, name, swatch, flip } = measured[i]!;
+    const y = placed[i]!;
+    if (!flip && Math.abs(y - label.y) > 5 * ratio) {
+      ctx.beginPath();
+      ctx.moveTo(label.x + 2 * ratio, label.y);
+      ctx.lineTo(at - 2 * ratio, y);
+      ctx.strokeStyle = p.tokens.control;
+      ctx.lineWidth = Math.max(1, 0.75 * ratio);
+      ctx.stroke();
+    }
+    if (label.swatch) {
+      ctx.fillStyle = label.swatch;
+      ctx.beginPath();
+      ctx.roundRect(at, y - 4 * ratio, 8 * ratio, 8 * ratio, 2 * ratio);
+      ctx.fill();
+    }
+    if (label.name) writeOver(p, label.name, bold, label.nameColour, at + swatch, y);
+    writeOver(p, label.value, plain, p.tokens.text, at + swatch + name, y);
+  });
+  ctx.restore();
+}
+
+/** Text with a halo of the surface's colour, so that it reads on top of lines. */
+export function writeOver(
+  p: Painting,
+  what: string,
+  font: string,
+  colour: string,
+  x: number,
+  y: number,
+): void {
+  const { ctx } = p;
+  ctx.font = font;
+  ctx.strokeStyle = p.tokens.surface;
+  ctx.lineWidth = 3 * p.ratio;
+  ctx.strokeText(what, x, y);
+  ctx.fillStyle = colour;
+  ctx.fillText(what, x, y);
+}
+
+/** The height nearest to the line's end at which no drawn line passes through the label. */
+function freeHeight(p: Painting, label: EndLabel, left: number, width: number): number {
+  const near = 9 * p.ratio;
+  const passing: number[] = [];
+  for (const run of p.scene.runs) {
+    for (const s of p.segments(label.role, run.run)) {
+      if (!s.current || s.n === 0) continue;
+      const values = drawnValues(p, s, label.role);
+      for (let k = 0; k <= 4; k++) {
+        const px = left + (width * k) / 4;
+        if (px < p.px(s.x[0]!) || px > p.px(s.x[s.n - 1]!)) continue;
+        const at = ((px - p.left) / p.width) * (p.plan.window.to - p.plan.window.from) + p.plan.window.from;
+        const y = toPixel(label.scale, values[Math.min(s.n - 1, lowerBound(s.x, at))]!);
+        if (Number.isFinite(y)) passing.push(y);
+      }
+    }
+  }
+  for (const away of [0, -13, 13, -20, 20, -28, 28]) {
+    const y = label.y + away * p.ratio;
+    if (y < p.top + 4 || y > p.top + p.height - 4) continue;
+    if (passing.every((other) => Math.abs(other - y) > near)) return y;
+  }
+  return label.y;
+}

@@ -1,0 +1,43 @@
+/** Short ticks for what has no height: values that are not finite, and overflows of the loss scale. */
+import type { Painting } from "./canvas";
+import { paintRug } from "./paint";
+import { NAN_RUG, OVERFLOW_ROWS, OVERFLOW_RUG, overflowRow, type Zone } from "./plan";
+
+export function drawNonFinite(p: Painting, zone: Zone): void {
+  const xs: number[] = [];
+  for (const s of p.scene.segments) {
+    if (s.role !== zone.role || !s.nonfinite) continue;
+    for (const i of s.nonfinite.idx) xs.push(p.px(s.x[i]!));
+  }
+  if (xs.length === 0) return;
+  const lanes = p.plan.mode === "lanes";
+  const bottom = lanes ? zone.band.bottom * p.ratio : p.height;
+  const aboveOverflows = lanes && zone.role === "loss_scale" ? overflowRow(OVERFLOW_ROWS) * p.ratio : 0;
+  paintRug(p.ctx, xs, p.top + bottom - p.ratio - aboveOverflows, NAN_RUG * p.ratio, {
+    colour: p.tokens.critical,
+    width: 1.25 * p.ratio,
+    alpha: 1,
+  });
+}
+
+export function drawOverflow(p: Painting): void {
+  const zone = p.plan.zones.find((z) => z.role === "loss_scale");
+  if (!zone) return;
+  // A row for each of a few runs; with more of them one row says only that some run overflowed there.
+  const rows = p.scene.runs.length <= OVERFLOW_ROWS;
+  const bottom = p.plan.mode === "lanes" ? zone.band.bottom : p.height / p.ratio - NAN_RUG - 3;
+  p.scene.runs.forEach((run, row) => {
+    const xs: number[] = [];
+    for (const s of p.segments("overflow", run.run)) {
+      for (let i = 0; i < s.n; i++) if (s.max[i]! > 0) xs.push(p.px(s.x[i]!));
+    }
+    if (xs.length === 0) return;
+    const y = p.top + (bottom - 1 - (rows ? overflowRow(row) : 0)) * p.ratio;
+    const own = p.coloursAreRoles ? p.tokens.loss_scale : run.colour;
+    paintRug(p.ctx, xs, y, OVERFLOW_RUG * p.ratio, {
+      colour: rows ? own : p.tokens.text2,
+      width: 1.25 * p.ratio,
+      alpha: rows ? 1 : 0.5,
+    });
+  });
+}
