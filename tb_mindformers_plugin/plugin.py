@@ -43,7 +43,7 @@ _NOT_BUILT = """export function render() {
 """
 
 
-class TrainingHealthLoader(base_plugin.TBLoader):
+class TrainingHealthLoader(base_plugin.TBLoader):  # type: ignore[misc]  # TensorBoard has no types
     """Loads the plugin (the entry point of the ``tensorboard_plugins`` group)."""
 
     def load(self, context: base_plugin.TBContext) -> base_plugin.TBPlugin:
@@ -76,7 +76,7 @@ def _route(*methods: str) -> Callable[[_Handler], _Handler]:
     return decorate
 
 
-class TrainingHealthPlugin(base_plugin.TBPlugin):
+class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard has no types
     """Serves the tab and its data.
 
     Args:

@@ -73,7 +73,7 @@ class TrainingHealthCallback(Callback):  # type: ignore[misc]
 
     def __init__(
         self,
-        log_dir: Union[str, "os.PathLike[str]"],
+        log_dir: Union[str, os.PathLike[str]],
         log_every: int = 10,
         ema_decay: float = 0.99,
         flush_seconds: float = 10,
@@ -99,7 +99,7 @@ class TrainingHealthCallback(Callback):  # type: ignore[misc]
         self._ended: Optional[str] = None
         self._entered = 0
 
-    def __enter__(self) -> "TrainingHealthCallback":
+    def __enter__(self) -> TrainingHealthCallback:
         self._entered += 1  # Model.fit enters its callbacks once more for each evaluation
         return self
 

@@ -134,7 +134,7 @@ def _described(rate: Any) -> Optional[dict[str, Any]]:
     return schedule.describe(rate)
 
 
-def _from_table(table: "np.ndarray[Any, Any]") -> _Source:
+def _from_table(table: np.ndarray[Any, Any]) -> _Source:
     return lambda i: float(table[min(max(i, 0), len(table) - 1)])
 
 

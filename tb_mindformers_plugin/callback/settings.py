@@ -26,7 +26,7 @@ class Settings:
 
 def checked_settings(
     *,
-    log_dir: Union[str, "os.PathLike[str]"],
+    log_dir: Union[str, os.PathLike[str]],
     log_every: int,
     ema_decay: float,
     flush_seconds: float,

@@ -34,7 +34,8 @@ def find_grad_clip(cb_params: Mapping[str, Any]) -> Optional[float]:
 
 def find_loss_scale(cb_params: Mapping[str, Any]) -> Optional[dict[str, Any]]:
     """Returns the loss scaling in use: ``kind`` (fixed or dynamic), ``initial`` and, if dynamic, ``window`` and
-    ``factor``; None without loss scaling."""
+    ``factor``; None without loss scaling.
+    """
     for cell in _cells(cb_params.get("train_network")):
         manager = getattr(cell, "loss_scaling_manager", None)
         if manager is not None:

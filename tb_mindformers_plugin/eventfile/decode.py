@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import collections
 import math
-from typing import Any, Optional
+from typing import Optional
 
 import numpy as np
 from google.protobuf.message import DecodeError
 from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2, types_pb2
-from tensorboard.util import tensor_util
 
 from tb_mindformers_plugin import metadata
 from tb_mindformers_plugin.eventfile.columns import Chunk, Column, HealthRecord
 from tb_mindformers_plugin.eventfile.crc32c import Bytes
 from tb_mindformers_plugin.eventfile.framing import Frames
 
-# Dtypes whose every value float32 holds exactly.
-_NARROW = frozenset(
-    (
-        types_pb2.DT_FLOAT,
-        types_pb2.DT_HALF,
-        types_pb2.DT_BFLOAT16,
-        types_pb2.DT_INT8,
-        types_pb2.DT_UINT8,
-        types_pb2.DT_INT16,
-        types_pb2.DT_UINT16,
-        types_pb2.DT_BOOL,
-    )
-)
-_WIDE = frozenset(
-    (types_pb2.DT_DOUBLE, types_pb2.DT_INT32, types_pb2.DT_UINT32, types_pb2.DT_INT64, types_pb2.DT_UINT64)
-)
+# Dtype -> (field that holds elements given one by one, numpy dtype, whether float32 cannot hold all of its values).
+_DTYPES: dict[int, tuple[str, str, bool]] = {
+    types_pb2.DT_FLOAT: ("float_val", "<f4", False),
+    types_pb2.DT_DOUBLE: ("double_val", "<f8", True),
+    types_pb2.DT_HALF: ("half_val", "<f2", False),
+    types_pb2.DT_BFLOAT16: ("half_val", "<u2", False),
+    types_pb2.DT_INT8: ("int_val", "i1", False),
+    types_pb2.DT_UINT8: ("int_val", "u1", False),
+    types_pb2.DT_INT16: ("int_val", "<i2", False),
+    types_pb2.DT_UINT16: ("int_val", "<u2", False),
+    types_pb2.DT_INT32: ("int_val", "<i4", True),
+    types_pb2.DT_UINT32: ("uint32_val", "<u4", True),
+    types_pb2.DT_INT64: ("int64_val", "<i8", True),
+    types_pb2.DT_UINT64: ("uint64_val", "<u8", True),
+    types_pb2.DT_BOOL: ("bool_val", "?", False),
+}
 
 
 class _Points:
@@ -125,21 +124,30 @@ def _scalar(value: summary_pb2.Summary.Value) -> Optional[float]:
         return float(value.simple_value)
     if kind != "tensor":
         return None
-    tensor = value.tensor
-    if tensor.dtype not in _NARROW and tensor.dtype not in _WIDE:
-        return None
-    if any(dim.size != 1 for dim in tensor.tensor_shape.dim):
-        return None
-    return _only_element(tensor)
+    return _only_element(value.tensor)
 
 
 def _only_element(tensor: tensor_pb2.TensorProto) -> Optional[float]:
-    try:
-        array: Any = tensor_util.make_ndarray(tensor)
-        return float(np.asarray(array).reshape(-1)[0])
-    except (TypeError, ValueError, IndexError):
+    if tensor.dtype not in _DTYPES or any(dim.size != 1 for dim in tensor.tensor_shape.dim):
         return None
+    field, dtype, _ = _DTYPES[tensor.dtype]
+    elements = getattr(tensor, field)
+    if tensor.tensor_content:
+        if len(tensor.tensor_content) < np.dtype(dtype).itemsize:
+            return None
+        element = np.frombuffer(tensor.tensor_content, dtype, count=1)
+    elif len(elements) and field == "half_val":
+        # Half and bfloat16 come as the bits of a uint16.
+        element = np.array(elements[:1], "<u2").view(dtype)
+    elif len(elements):
+        return float(elements[0])
+    else:
+        return 0.0  # a proto that leaves all elements out means zeros
+    if tensor.dtype == types_pb2.DT_BFLOAT16:
+        # bfloat16 is the upper half of a float32.
+        element = (element.astype("<u4") << 16).view("<f4")
+    return float(element[0])
 
 
 def _is_wide(value: summary_pb2.Summary.Value) -> bool:
-    return value.WhichOneof("value") == "tensor" and value.tensor.dtype in _WIDE
+    return value.WhichOneof("value") == "tensor" and _DTYPES[value.tensor.dtype][2]

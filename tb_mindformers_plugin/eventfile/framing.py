@@ -85,20 +85,21 @@ def scan(buffer: Bytes) -> Frames:
         sound = _range_sound(buffer, walk_starts, walk_lengths)
         whole_header = len(buffer) - end >= HEADER
         astray = bool(len(false_header)) or (whole_header and not _header_sound(buffer, np.array([end]))[0])
-        search = end + 1
-        if astray and len(sound) and not sound[-1]:
+        resume = _next_header(buffer, end + 1) if astray else end
+        if len(sound) and not sound[-1] and (astray or not whole_header):
             # Bytes may be missing from the last record: then the next one begins inside of what it claims.
-            end = int(walk_starts[-1]) - HEADER
-            search = end + 1
-            walk_starts, walk_lengths, sound = walk_starts[:-1], walk_lengths[:-1], sound[:-1]
+            begin = int(walk_starts[-1]) - HEADER
+            inside = _next_header(buffer, begin + 1)
+            if inside < end:
+                astray, resume, end = True, inside, begin
+                walk_starts, walk_lengths, sound = walk_starts[:-1], walk_lengths[:-1], sound[:-1]
         for start, length in zip(walk_starts[~sound].tolist(), walk_lengths[~sound].tolist()):
             damage.append(Damage(start - HEADER, start + length + FOOTER, "the record's checksum is wrong"))
         starts.append(walk_starts[sound])
         lengths.append(walk_lengths[sound])
         if astray:
-            position = _next_header(buffer, search)
-            damage.append(Damage(end, position, "no record begins here"))
-            end = position
+            damage.append(Damage(end, resume, "no record begins here"))
+            position = end = resume
         elif len(walk_starts) < _WALK:
             break  # what is left is a record that is not complete yet
         else:

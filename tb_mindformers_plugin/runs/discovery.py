@@ -79,7 +79,8 @@ def discover(searched: tuple[Root, ...]) -> Discovery:
             if not files:
                 continue
             relative = os.path.relpath(directory, root.path)
-            name = os.path.normpath(os.path.join(root.name, relative) if root.name else relative)
+            # TensorBoard calls a named root that is itself a run "name/."; so is it called here.
+            name = os.path.join(root.name, relative) if root.name else relative
             run_directories, run_files = found.setdefault(name, ([], []))
             run_directories.append(directory)
             run_files.extend(os.path.join(directory, file) for file in files)

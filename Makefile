@@ -1,0 +1,75 @@
+# make demo: the tab over demo_logs/.   make test: every check and every test.
+# Both make what they need, in .venv and .venv-test, and do nothing twice.
+
+# The first Python here that MindSpore 2.9 has wheels for; override with PYTHON=...
+PYTHON ?= $(shell for p in python3.11 python3.10 python3.12 python3.9 python3; do \
+	$$p -c 'import sys; sys.exit(not (3, 9) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && { echo $$p; break; }; done)
+# The plugin itself also runs on 3.13.
+DEMO_PYTHON ?= $(if $(PYTHON),$(PYTHON),python3)
+PORT ?= 6006
+
+DEMO = .venv
+TEST = .venv-test
+SOURCES := $(shell find tb_mindformers_plugin frontend -type f \
+	-not -path '*/node_modules/*' -not -path '*/static/*' -not -path '*/__pycache__/*' 2>/dev/null)
+
+.PHONY: help demo test unit checks frontend-checks chromium demo-logs compat clean
+
+help:
+	@echo "make demo       install into $(DEMO), start TensorBoard on demo_logs/ and print the tab's address"
+	@echo "make test       install into $(TEST) (with MindSpore: some GB, minutes), run all checks and tests"
+	@echo "make unit       only the tests that take seconds"
+	@echo "make demo-logs  train the demo runs again (minutes)"
+	@echo "make compat     the wheel on every Python and TensorBoard named in CONTRIBUTING.md"
+	@echo "make clean      remove both environments and what builds leave behind"
+
+demo: $(DEMO)/installed
+	@$(DEMO)/bin/tb-health demo --logdir demo_logs --port $(PORT)
+
+$(DEMO)/installed: setup.py pyproject.toml $(SOURCES)
+	@echo "Installing into $(DEMO) ..."
+	@$(DEMO_PYTHON) -m venv $(DEMO)
+	@$(DEMO)/bin/python -m pip install --quiet --upgrade pip
+	@$(DEMO)/bin/python -m pip install --quiet .
+	@touch $@
+
+test: $(TEST)/installed chromium checks frontend-checks
+	$(TEST)/bin/python -m pytest --require-all
+
+unit: $(TEST)/installed
+	$(TEST)/bin/python -m pytest -m "not (mindspore or e2e or packaging)"
+
+checks: $(TEST)/installed
+	$(TEST)/bin/ruff check .
+	$(TEST)/bin/ruff format --check .
+	$(TEST)/bin/mypy
+
+frontend-checks: $(TEST)/installed
+	cd frontend && ../$(TEST)/bin/npm ci --no-audit --no-fund
+	cd frontend && ../$(TEST)/bin/npm run lint && ../$(TEST)/bin/npm run typecheck && ../$(TEST)/bin/npm test
+
+# Editable: only packaging itself makes it anew. The tab is built again when its sources change.
+$(TEST)/installed: setup.py pyproject.toml requirements-test.txt $(shell find frontend -type f -not -path '*/node_modules/*' 2>/dev/null)
+	@test -n "$(PYTHON)" || { echo "make test needs a Python from 3.9 to 3.12 (MindSpore has no wheel for another)"; exit 1; }
+	@echo "Installing into $(TEST) ..."
+	@$(PYTHON) -m venv $(TEST)
+	@$(TEST)/bin/python -m pip install --quiet --upgrade pip
+	@$(TEST)/bin/python -m pip install --quiet -r requirements-test.txt
+	@$(TEST)/bin/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+# The browser tests drive the distribution's Chromium.
+chromium:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+	  echo "Installing Chromium ..."; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null || { \
+	  echo "The browser tests need Chromium: install it (Debian and Ubuntu: apt-get install chromium)"; exit 1; }; }
+
+demo-logs: $(TEST)/installed
+	$(TEST)/bin/python demo_logs/make.py
+
+compat: $(TEST)/installed
+	$(TEST)/bin/python tests/packaging/compat.py
+
+clean:
+	rm -rf $(DEMO) $(TEST) build dist *.egg-info tb_mindformers_plugin/static frontend/node_modules
