@@ -26,6 +26,8 @@ export interface RunInfo {
   readonly notes: readonly string[];
   readonly missing: readonly { readonly role: Role; readonly hint: string }[];
   readonly axes: readonly XAxis[];
+  /** Steps at which a training was taken up again. */
+  readonly restarts: readonly number[];
   readonly roles: Partial<Record<Role, RoleInfo>>;
 }
 
@@ -34,6 +36,8 @@ export interface Searched {
   readonly directories: number;
   readonly event_files: number;
   readonly tags: number;
+  /** What could not be read, a sentence each. */
+  readonly problems: readonly string[];
 }
 
 export interface RunsAnswer {
@@ -95,13 +99,14 @@ export function createApi(base: URL, fetcher: typeof fetch = (...a) => fetch(...
 function withDefaults(answer: Partial<RunsAnswer>): RunsAnswer {
   if (!Array.isArray(answer.runs)) throw new DecodeError("the list of runs is missing");
   return {
-    searched: { logdir: "", directories: 0, event_files: 0, tags: 0, ...answer.searched },
+    searched: { logdir: "", directories: 0, event_files: 0, tags: 0, problems: [], ...answer.searched },
     without_metrics: answer.without_metrics ?? [],
     runs: answer.runs.map((run) => ({
       ...run,
       notes: run.notes ?? [],
       missing: run.missing ?? [],
       axes: run.axes ?? ["step"],
+      restarts: run.restarts ?? [],
       roles: run.roles ?? {},
     })),
   };

@@ -46,7 +46,7 @@ export function filterRuns(order: readonly string[], pattern: string): Filter {
   try {
     regex = new RegExp(pattern, "i");
   } catch (error) {
-    const reason = error instanceof Error ? error.message.replace(/^.*\/: /, "") : "";
+    const reason = error instanceof Error ? error.message.replace(/^.*\/[a-z]*: /, "") : "";
     return { visible: order, problem: reason };
   }
   return { visible: order.filter((name) => regex.test(name)), problem: null };

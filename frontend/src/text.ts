@@ -109,15 +109,17 @@ export const text = {
     log10: "log",
     log2: "log₂",
     overflowTicks: "ticks below = overflow",
-    clippedAbove: (n: number, max: string) => `▲ ${plural(n, "point")} above, up to ${max}`,
-    clippedBelow: (n: number, min: string) => `▼ ${plural(n, "point")} below, down to ${min}`,
+    clippedAbove: (exact: boolean, n: number, max: string) =>
+      `▲ ${exact ? "" : "at least "}${plural(n, "point")} above, up to ${max}`,
+    clippedBelow: (exact: boolean, n: number, min: string) =>
+      `▼ ${exact ? "" : "at least "}${plural(n, "point")} below, down to ${min}`,
     nonPositive: (n: number) => `${plural(n, "value")} ≤ 0 not on a log axis`,
     allNonFinite: (role: string, what: string) => `${role} has no finite value: ${what}`,
     nothingHere: (role: string) => `${role}: nothing logged in this window`,
     resetZoom: "reset zoom",
     resetTitle: "Show everything again (double-click, Esc)",
     drawLimit: (drawn: number, all: number) =>
-      `${drawn} of ${all} chosen runs are drawn: those with findings first, then the newest.`,
+      `${formatCount(drawn)} of ${formatCount(all)} chosen runs are drawn: those with findings first, then the newest.`,
     drawAll: "draw all",
     loading: "Reading the logs…",
     help: "Drag to zoom, double-click or Esc to reset, shift-drag to pan, arrow keys to move the cursor.",

@@ -23,7 +23,7 @@ export function drawScene(p: Painting, marks: readonly Mark[]): void {
   for (const zone of plan.mode === "merged" ? [...plan.zones].reverse() : plan.zones) {
     const y = zoneScale(zone, p.top, p.height);
     drawZone(p, zone, y, order);
-    if (zone.empty) drawEmptyZone(p, zone);
+    if (zone.empty && !scene.pending) drawEmptyZone(p, zone);
     if (densityOf(scene.runs.length, p.ratio).labels && wantsLabels(p, zone)) {
       labels.push(...scene.runs.flatMap((run) => endLabel(p, zone, run, y) ?? []));
     }
@@ -133,7 +133,7 @@ function drawRaw(p: Painting, zone: Zone, run: DrawnRun, y: YScale, line: Stroke
   for (const s of p.segments(zone.role, run.run)) {
     if (!s.current) continue;
     const c = p.columns(s);
-    if (!s.raw || c.density * ratio > 0.6) {
+    if (!s.raw || c.density * ratio > 0.9) {
       const spacing = !s.raw && c.density > 0 ? 1.5 / c.density : 0;
       paintBand(ctx, c, y, spacing, { colour: line.colour, alpha: alpha * line.alpha });
     } else if (scene.smoothing > 0 && density.raw > 0) {

@@ -3,6 +3,8 @@ import type { Segment } from "../decode";
 import { type OverlayRole, ROLE_STYLE, type Transform } from "../roles";
 
 export interface Clipped {
+  /** False where a bucket of points counts as one. */
+  readonly exact: boolean;
   readonly above: number;
   readonly max: number;
   readonly below: number;
@@ -68,7 +70,7 @@ export function roleExtent(
       if (max > high) above++;
       if (min < low && !(log && min <= 0)) below++;
     });
-    if (above || below) clipped = { above, below, max: hi, min: lo };
+    if (above || below) clipped = { exact: segments.every((s) => s.raw), above, below, max: hi, min: lo };
     lo = Math.max(lo, low);
     hi = Math.min(hi, high);
     if (lo > hi) [lo, hi] = [Math.min(lo, hi), Math.max(lo, hi)];
@@ -77,7 +79,7 @@ export function roleExtent(
   return { range: padded(f(lo), f(hi), role), clipped, nonPositive };
 }
 
-/** Percentiles 1 and 99 over the segments, with a margin of a quarter of the way between them. */
+/** Percentiles 1 and 99 over the segments, with a margin of a tenth of the way between them. */
 function robustRange(segments: readonly Segment[], log: boolean): [number, number] | null {
   let low = Number.POSITIVE_INFINITY;
   let high = Number.NEGATIVE_INFINITY;
@@ -88,11 +90,11 @@ function robustRange(segments: readonly Segment[], log: boolean): [number, numbe
   }
   if (low > high) return null;
   if (log) {
-    if (low <= 0) return [0, high * 2];
-    const factor = (high / low) ** 0.25 * 1.25;
+    if (low <= 0) return [0, high * 1.5];
+    const factor = (high / low) ** 0.1;
     return [low / factor, high * factor];
   }
-  const margin = (high - low) * 0.25;
+  const margin = (high - low) * 0.1;
   return [low - margin, high + margin];
 }
 

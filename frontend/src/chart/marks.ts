@@ -3,7 +3,7 @@ import type { Segment } from "../decode";
 import { formatPosition } from "../format";
 import { isOverlayRole, type XAxis } from "../roles";
 import { text } from "../text";
-import type { Window } from "./extent";
+import { lowerBound, type Window } from "./extent";
 
 export interface Mark {
   readonly kind: "restart" | "nonfinite";
@@ -14,7 +14,12 @@ export interface Mark {
   readonly span: Window;
 }
 
-export function findMarks(segments: readonly Segment[], axis: XAxis): Mark[] {
+/** `restarts` are the steps at which each run was taken up again, as far as the server knows. */
+export function findMarks(
+  segments: readonly Segment[],
+  axis: XAxis,
+  restarts: ReadonlyMap<string, readonly number[]>,
+): Mark[] {
   const byRun = new Map<string, Segment[]>();
   for (const s of segments) {
     if (s.n === 0) continue;
@@ -23,41 +28,60 @@ export function findMarks(segments: readonly Segment[], axis: XAxis): Mark[] {
     else byRun.set(s.run, [s]);
   }
   const marks: Mark[] = [];
-  for (const [run, own] of byRun) marks.push(...restarts(run, own, axis), ...nonFinite(run, own, axis));
+  for (const [run, own] of byRun) {
+    marks.push(...restartMarks(run, own, axis, restarts.get(run) ?? []), ...nonFinite(run, own, axis));
+  }
   return marks.sort((a, b) => a.x - b.x);
 }
 
 /**
- * A restart is where a current segment begins that another one of its role precedes. Counted in
- * steps the superseded branch leaves the curve there; in time it lies before.
+ * A restart is where a superseded branch leaves the curve; in time, where the curve goes on after it.
+ * One that superseded nothing is known only by its step.
  */
-function restarts(run: string, segments: readonly Segment[], axis: XAxis): Mark[] {
+function restartMarks(
+  run: string,
+  segments: readonly Segment[],
+  axis: XAxis,
+  steps: readonly number[],
+): Mark[] {
   const inTime = axis === "wall" || axis === "relative";
   const marks: Mark[] = [];
-  for (const role of new Set(segments.map((s) => s.role))) {
-    const own = segments.filter((s) => s.role === role);
-    const old = own.filter((s) => !s.current);
-    if (old.length === 0) continue;
-    const current = own.filter((s) => s.current).sort((a, b) => a.x[0]! - b.x[0]!);
-    for (const branch of old) {
-      const begin = branch.x[0]!;
-      const end = branch.x[branch.n - 1]!;
-      const next = current.find((s) => (inTime ? s.x[0]! >= end : s.x[0]! >= begin));
-      // All of the branch may be gone over by one segment that began before it.
-      const at = inTime ? (next?.x[0] ?? end) : begin;
-      const known = marks.some((m) => Math.abs(m.x - at) <= Math.abs(end - begin) * 0.5 + 1e-9);
-      if (known) continue;
-      const steps = text.marks.superseded(formatPosition(begin, axis), formatPosition(end, axis));
-      marks.push({
-        kind: "restart",
+  const near = (x: number, reach: number) => marks.some((m) => Math.abs(m.x - x) <= reach);
+  for (const branch of segments) {
+    if (branch.current) continue;
+    const begin = branch.x[0]!;
+    const end = branch.x[branch.n - 1]!;
+    const at = inTime ? (goesOn(segments, branch, end) ?? end) : begin;
+    // Every role has its branch of the same restart, not always from the very same step on.
+    if (near(at, Math.abs(end - begin) / 2 + 1e-9)) continue;
+    marks.push({
+      kind: "restart",
+      run,
+      x: at,
+      title: text.marks.restart(
         run,
-        x: at,
-        title: text.marks.restart(run, position(at, axis), steps),
-        span: { from: Math.min(begin, at), to: Math.max(end, at) },
-      });
-    }
+        position(at, axis),
+        text.marks.superseded(formatPosition(begin, axis), formatPosition(end, axis)),
+      ),
+      span: { from: Math.min(begin, at), to: Math.max(end, at) },
+    });
+  }
+  if (axis !== "step") return marks;
+  for (const step of steps) {
+    if (marks.some((m) => m.span.from - 1 <= step && step <= m.span.to + 1)) continue;
+    const title = text.marks.restart(run, position(step, axis), "");
+    marks.push({ kind: "restart", run, x: step, title, span: { from: step, to: step } });
   }
   return marks;
+}
+
+function goesOn(segments: readonly Segment[], branch: Segment, after: number): number | undefined {
+  for (const s of segments) {
+    if (!s.current || s.role !== branch.role) continue;
+    const i = lowerBound(s.x, after);
+    if (i < s.n) return s.x[i]!;
+  }
+  return undefined;
 }
 
 function nonFinite(run: string, segments: readonly Segment[], axis: XAxis): Mark[] {

@@ -88,7 +88,10 @@ export class OverlayChart {
   show(scene: Scene): void {
     const marksStale = this.scene?.segments !== scene.segments || this.scene.x !== scene.x;
     this.scene = scene;
-    if (marksStale) this.marks = findMarks(scene.segments, scene.x);
+    if (marksStale) {
+      const restarts = new Map(scene.runs.map((r) => [r.run, r.info.restarts]));
+      this.marks = findMarks(scene.segments, scene.x, restarts);
+    }
     this.update();
   }
 

@@ -45,13 +45,19 @@ export function paintBand(
   let px = 0;
   let top = Number.NaN;
   let bottom = Number.NaN;
+  let before = Number.NaN;
   for (let i = 0; i < c.n; i++) {
     const x = Math.floor(c.x[i]!);
-    const hi = toPixel(y, c.hi[i]!);
+    let hi = toPixel(y, c.hi[i]!);
     // On a log axis a bucket may reach down to zero: then it ends at its highest value.
     let lo = toPixel(y, c.lo[i]!);
     if (!Number.isFinite(lo)) lo = hi;
-    if (hi === hi && top === top && x - px > 1 && x - px <= Math.max(BRIDGE, bridge)) {
+    const after = toPixel(y, c.last[i]!);
+    const joined = Number.isFinite(before) && hi === hi && x - px <= Math.max(BRIDGE, bridge);
+    if (joined) {
+      // Reaching back to the column before keeps single points from falling apart into dots.
+      hi = Math.min(hi, before);
+      lo = Math.max(lo, before);
       for (let k = 1; k < x - px; k++) {
         const t = k / (x - px);
         column(ctx, px + k, top + (hi - top) * t, bottom + (lo - bottom) * t);
@@ -60,6 +66,7 @@ export function paintBand(
     if (hi === hi) column(ctx, x, hi, lo);
     top = hi;
     bottom = lo;
+    before = after;
     px = x;
   }
   stroke(ctx, { ...style, width: 1 });

@@ -25,6 +25,8 @@ export interface Scene {
   readonly robust: boolean;
   readonly smoothing: number;
   readonly totalSteps: number | null;
+  /** Segments are still on their way. */
+  readonly pending: boolean;
   readonly hovered: string | null;
   readonly theme: ThemeName;
 }

@@ -1,7 +1,8 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Plan } from "../chart/plan";
-import { presentRoles } from "../chart/plan";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Window } from "../chart/extent";
+import { type Plan, presentRoles } from "../chart/plan";
 import type { Scene } from "../chart/scene";
+import type { Segment } from "../decode";
 import { distinctParts, middleEllipsis } from "../names";
 import { slotColour } from "../palette";
 import { defaultChoice } from "../selection";
@@ -20,7 +21,7 @@ import { RunList } from "./RunList";
 export function App({ session }: { session: Session }) {
   const state = useStore(session);
   const theme = state.view.theme === "auto" ? state.hostTheme : state.view.theme;
-  useEffect(() => applyTokens(theme), [theme]);
+  useLayoutEffect(() => applyTokens(theme), [theme]);
   useKeys(session);
   return (
     <div class="app">
@@ -50,10 +51,10 @@ function Main({ session, state, theme }: { session: Session; state: SessionState
 
 function ChartPanel({ session, state, theme }: { session: Session; state: SessionState; theme: ThemeName }) {
   const [plan, setPlan] = useState<Plan | null>(null);
-  const scene = useScene(session, state, theme);
   const { frame, problem } = state;
-  const current = frame !== null && frame.key === JSON.stringify(session.query) && !state.loading;
-  const status = current ? "ready" : problem && !state.loading ? "error" : "loading";
+  const pending = state.loading || frame === null || frame.key !== JSON.stringify(session.query);
+  const scene = useScene(session, state, theme, pending);
+  const status = !pending ? "ready" : problem && !state.loading ? "error" : "loading";
   return (
     <section class="chart">
       <ChartHead session={session} scene={scene} />
@@ -64,41 +65,55 @@ function ChartPanel({ session, state, theme }: { session: Session; state: Sessio
   );
 }
 
-const NO_SEGMENTS: Scene["segments"] = [];
-
-function useScene(session: Session, state: SessionState, theme: ThemeName): Scene {
+function useScene(session: Session, state: SessionState, theme: ThemeName, pending: boolean): Scene {
   const { view, frame, slots, runs: known, hovered, drawAll } = state;
+  const before = useRef<Scene | null>(null);
   return useMemo(() => {
-    const drawn = session.drawn.runs;
-    const parts = distinctParts(drawn.map((r) => r.run));
-    const runs = drawn.map((info) => ({
+    const scene = makeScene(session, theme, pending);
+    // Where nothing of the new picture is here yet the old one stays: no blank frame in between.
+    if (pending && scene.segments.length === 0 && before.current) return before.current;
+    before.current = scene;
+    return scene;
+  }, [view, frame, slots, known, hovered, drawAll, theme, pending]);
+}
+
+function makeScene(session: Session, theme: ThemeName, pending: boolean): Scene {
+  const { view, frame, slots, hovered } = session.state;
+  const drawn = session.drawn.runs;
+  const parts = distinctParts(drawn.map((r) => r.run));
+  const shown = new Set(drawn.map((r) => r.run));
+  const totals = drawn.flatMap((r) => r.total_steps ?? []);
+  const { from, to } = view;
+  // Segments of another x axis have nothing to say on this one.
+  const here = frame !== null && frame.query.x === session.x ? frame : null;
+  return {
+    segments: here ? only(here.segments, shown) : [],
+    runs: drawn.map((info) => ({
       info,
       run: info.run,
       label: middleEllipsis(parts.get(info.run) ?? info.run, 22),
       colour: slotColour(slots.get(info.run) ?? 0, theme),
-    }));
-    const { from, to } = view;
-    // Segments of another x axis have nothing to say on this one.
-    const fits = frame !== null && frame.query.x === session.x;
-    const asked = fits ? frame.query : null;
-    const shown = new Set(drawn.map((r) => r.run));
-    const totals = drawn.flatMap((r) => r.total_steps ?? []);
-    return {
-      segments: fits ? frame.segments.filter((s) => shown.has(s.run)) : NO_SEGMENTS,
-      runs,
-      roles: presentRoles(drawn),
-      mode: drawn.length === 1 ? view.one : view.many,
-      x: session.x,
-      zoom: from !== null && to !== null ? { from, to } : null,
-      loaded: asked && asked.from !== null && asked.to !== null ? { from: asked.from, to: asked.to } : null,
-      robust: view.y === "robust",
-      smoothing: view.smoothing,
-      totalSteps: totals.length ? Math.max(...totals) : null,
-      hovered: hovered !== null && shown.has(hovered) ? hovered : null,
-      theme,
-    };
-  }, [view, frame, slots, known, hovered, drawAll, theme]);
+    })),
+    roles: presentRoles(drawn),
+    mode: drawn.length === 1 ? view.one : view.many,
+    x: session.x,
+    zoom: windowOf(from, to),
+    loaded: here && windowOf(here.query.from, here.query.to),
+    robust: view.y === "robust",
+    smoothing: view.smoothing,
+    totalSteps: totals.length ? Math.max(...totals) : null,
+    pending,
+    hovered: hovered !== null && shown.has(hovered) ? hovered : null,
+    theme,
+  };
 }
+
+/** The same array where all of it is wanted: what hangs on it then need not be computed anew. */
+const only = (segments: readonly Segment[], runs: ReadonlySet<string>): readonly Segment[] =>
+  segments.every((s) => runs.has(s.run)) ? segments : segments.filter((s) => runs.has(s.run));
+
+const windowOf = (from: number | null, to: number | null): Window | null =>
+  from !== null && to !== null ? { from, to } : null;
 
 function useKeys(session: Session): void {
   useEffect(() => {

@@ -87,7 +87,7 @@ function Legend({ scene }: { scene: Scene }) {
           {scene.smoothing > 0 ? text.chart.smoothed(scene.smoothing) : text.chart.unsmoothed}
         </span>
       )}
-      {curves.length > 0 && (crowded || scene.smoothing > 0) && (
+      {curves.length > 0 && (crowded || (scene.smoothing > 0 && scene.runs.length <= 6)) && (
         <span class="aside">
           <svg width="24" height="12" aria-hidden="true">
             <rect width="24" height="12" fill="currentColor" opacity="0.14" />

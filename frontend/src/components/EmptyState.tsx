@@ -5,9 +5,11 @@ import { formatCount, formatSignificant } from "../format";
 import type { Role } from "../roles";
 import { CALLBACK_SNIPPET, text } from "../text";
 
+const MOST_PROBLEMS = 5;
+
 /** Nothing at all to draw: what was looked at, and what would put something here. */
 export function NoMetrics({ searched }: { searched: Searched }) {
-  const { logdir, directories, event_files, tags } = searched;
+  const { logdir, directories, event_files, tags, problems } = searched;
   const why =
     event_files === 0 ? text.empty.noEvents : tags === 0 ? text.empty.noTags : text.empty.unknownTags;
   return (
@@ -23,6 +25,12 @@ export function NoMetrics({ searched }: { searched: Searched }) {
         )}
         : {text.empty.looked(directories, event_files, tags)} {why} {text.empty.again}
       </p>
+      {problems.slice(0, MOST_PROBLEMS).map((problem) => (
+        <p key={problem} data-testid="problem">
+          {problem}
+        </p>
+      ))}
+      {problems.length > MOST_PROBLEMS && <p>{text.empty.moreRows(problems.length - MOST_PROBLEMS)}</p>}
       <Card number={1} title={text.empty.callbackTitle}>
         <p>
           {text.empty.callbackText[0]} <code>model.train</code>
@@ -112,7 +120,7 @@ export function OtherRoles({ runs }: { runs: readonly RunInfo[] }) {
   const rows = runs.flatMap((run) =>
     (Object.entries(run.roles) as [Role, RoleInfo][]).map(([role, info]) => ({ run, role, info })),
   );
-  const hints = [...new Set(runs.flatMap((r) => r.missing.map((m) => m.hint)))].filter(Boolean).slice(0, 4);
+  const hints = new Map(runs.flatMap((r) => r.missing.map((m) => [m.role, m.hint] as const)));
   const columns = text.empty.columns;
   return (
     <section class="empty" data-testid="empty-state" data-kind="other-roles">
@@ -143,9 +151,9 @@ export function OtherRoles({ runs }: { runs: readonly RunInfo[] }) {
         </tbody>
       </table>
       {rows.length > MOST_ROWS && <p>{text.empty.moreRows(rows.length - MOST_ROWS)}</p>}
-      {hints.map((hint) => (
-        <p key={hint} data-testid="missing-hint">
-          {hint}
+      {[...hints].map(([role, hint]) => (
+        <p key={role} data-testid="missing-hint" data-role={role}>
+          {text.missing.role(text.role(role), text.missing.all(runs.length), hint)}
         </p>
       ))}
     </section>

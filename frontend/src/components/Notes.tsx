@@ -63,7 +63,8 @@ function collectNotes(scene: Scene, plan: Plan | null, missing: readonly Missing
   const notes: Note[] = [];
   const { runs } = scene;
   for (const zone of plan?.zones ?? []) {
-    const clipped = zone.clipped && clippedSentence(zone.clipped, zone.role);
+    // Lanes say it in their titles.
+    const clipped = plan?.mode === "merged" && zone.clipped && clippedSentence(zone.clipped, zone.role);
     const parts = [clipped, zone.nonPositive > 0 && text.chart.nonPositive(zone.nonPositive)].filter(Boolean);
     if (parts.length) {
       notes.push({
@@ -122,8 +123,8 @@ function collectNotes(scene: Scene, plan: Plan | null, missing: readonly Missing
 
 export function clippedSentence(c: Clipped, role: OverlayRole): string {
   return [
-    c.above ? text.chart.clippedAbove(c.above, formatValue(c.max, role)) : "",
-    c.below ? text.chart.clippedBelow(c.below, formatValue(c.min, role)) : "",
+    c.above ? text.chart.clippedAbove(c.exact, c.above, formatValue(c.max, role)) : "",
+    c.below ? text.chart.clippedBelow(c.exact, c.below, formatValue(c.min, role)) : "",
   ]
     .filter(Boolean)
     .join(", ");

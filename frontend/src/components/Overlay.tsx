@@ -26,6 +26,19 @@ export function Overlay({ session, scene, status, onPlan }: Props) {
   const [cursor, setCursor] = useState<CursorAt | null>(null);
   const [size, setSize] = useState({ width: 0, height: 0 });
 
+  // In a crowd the curve under the pointer is lit. A redraw costs more than a move of the cursor, so
+  // it waits until the pointer rests.
+  const crowded = useRef(false);
+  crowded.current = scene.runs.length > 6;
+  const timer = useRef(0);
+  const light = (run: string | null) => {
+    window.clearTimeout(timer.current);
+    if (!crowded.current && run !== null) return;
+    timer.current = window.setTimeout(() => {
+      if (session.state.hovered !== run) session.patch({ hovered: run });
+    }, 60);
+  };
+
   useLayoutEffect(() => {
     const el = host.current!;
     const overlay = new OverlayChart(el, {
@@ -36,7 +49,10 @@ export function Overlay({ session, scene, status, onPlan }: Props) {
         onPlan(next.plan);
         session.setPlotPixels(Math.round(next.width * window.devicePixelRatio));
       },
-      onCursor: setCursor,
+      onCursor: (next) => {
+        setCursor(next);
+        light(next?.nearest ?? null);
+      },
     });
     chart.current = overlay;
     const observer = new ResizeObserver(() => {
