@@ -98,7 +98,7 @@ def test_event_round_trip():
 
 
 def test_unknown_event_kind():
-    with pytest.raises(ManifestError, match="'begin'.*overflow"):
+    with pytest.raises(ManifestError, match=r"'begin'.*overflow"):
         metadata.event_value("begin", {})
 
 

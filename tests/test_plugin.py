@@ -360,6 +360,9 @@ def test_importing_the_plugin_imports_nothing_heavy():
     import subprocess
     import sys
 
-    code = "import tb_mindformers_plugin.plugin, sys; print([m for m in ('mindspore', 'scipy', 'rich') if m in sys.modules])"
+    code = (
+        "import sys, tb_mindformers_plugin.plugin; "
+        "print([name for name in ('mindspore', 'scipy', 'rich') if name in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
