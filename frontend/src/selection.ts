@@ -23,14 +23,18 @@ export function listOrder(runs: readonly RunInfo[], before: readonly string[]): 
   return [...added, ...kept];
 }
 
-/** The first picture: the newest run that shows most, so that the tab opens on a full overlay. */
+/**
+ * The first picture: of the runs being trained now, else of all, one that shows the most metrics, the
+ * newest of those. So the tab opens on as full an overlay as there is.
+ */
 export function defaultChoice(runs: readonly RunInfo[]): string[] {
-  const score = (run: RunInfo): number => {
-    const roles = overlayRolesOf(run);
-    if (roles.length === 0) return 0;
-    return roles.includes("loss") && (run.roles.loss?.points ?? 0) > 1 ? 2 : 1;
-  };
-  const best = [...runs].sort((a, b) => score(b) - score(a) || b.last_wall_time - a.last_wall_time)[0];
+  const curves = runs.filter((r) => (r.roles.loss?.points ?? 0) > 1);
+  const drawable = curves.length ? curves : runs.filter((r) => overlayRolesOf(r).length > 0);
+  const known = drawable.length ? drawable : runs;
+  const live = known.filter((r) => r.status === "running");
+  const best = (live.length ? [...live] : [...known]).sort(
+    (a, b) => overlayRolesOf(b).length - overlayRolesOf(a).length || b.last_wall_time - a.last_wall_time,
+  )[0];
   return best ? [best.run] : [];
 }
 

@@ -74,7 +74,7 @@ function drawZone(p: Painting, zone: Zone, y: YScale, order: readonly DrawnRun[]
       if (!s.current) continue;
       const c = p.columns(s);
       // Steps closer than a few px are a line to the eye, and dashes would pile up on their corners.
-      const stepped = !curve && (zone.role === "loss_scale" || c.density * ratio < 0.34);
+      const stepped = !curve && (zone.role === "loss_scale" || c.density * ratio < 0.17);
       if (stepped) paintSteps(ctx, c, y, line, halo, dot);
       else paintLine(ctx, c, curve && scene.smoothing > 0 ? c.smoothed : c.last, y, line, halo, dot);
     }

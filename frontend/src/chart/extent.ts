@@ -101,7 +101,7 @@ function robustRange(segments: readonly Segment[], log: boolean): [number, numbe
 function padded(lo: number, hi: number, role: OverlayRole): [number, number] {
   if (role === "lr") {
     // A schedule is read against zero.
-    if (lo >= 0) return [0, hi > 0 ? hi : 1];
+    if (lo >= 0) return [0, hi > 0 ? hi * 1.03 : 1];
     return [lo, Math.max(hi, 0)];
   }
   if (ROLE_STYLE[role].transform === "log2") {

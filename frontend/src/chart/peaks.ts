@@ -13,6 +13,7 @@ export interface Peak {
 const REACH = 12;
 const LEFT = 3;
 const RIGHT = 2;
+const NEIGHBOURS = 40;
 
 /** `height(i)` is the top of column i on a scale that grows upwards; NaN where there is none. */
 export function lonePeaks(
@@ -22,16 +23,24 @@ export function lonePeaks(
   most: number,
 ): Peak[] {
   if (n < 2 * REACH) return [];
-  const noise = median(n, (i) => Math.abs(height(i) - height(i - 1)));
-  const usual = Math.max(2, median(n, thickness), 4 * noise);
+  const usualIn = (from: number, to: number) =>
+    Math.max(
+      2,
+      median(from, to, thickness),
+      4 * median(from + 1, to, (i) => Math.abs(height(i) - height(i - 1))),
+    );
+  const usual = usualIn(0, n);
   const peaks: Peak[] = [];
   for (let i = 1; i < n - 1; i++) {
     const top = height(i);
     if (!(top > height(i - 1)) || !(top >= height(i + 1))) continue;
     const left = lowest(height, i, -1, Math.max(0, i - REACH));
     const right = lowest(height, i, 1, Math.min(n - 1, i + REACH));
-    const prominence = Math.min((top - left) / LEFT, (top - right) / RIGHT) / usual;
-    if (prominence >= 1) peaks.push({ i, prominence });
+    const rise = Math.min((top - left) / LEFT, (top - right) / RIGHT);
+    if (rise < usual) continue;
+    // A stretch that is rough all along has no lone peaks, even in an otherwise quiet run.
+    const here = Math.max(usual, usualIn(Math.max(0, i - NEIGHBOURS), Math.min(n, i + NEIGHBOURS)));
+    if (rise >= here) peaks.push({ i, prominence: rise / here });
   }
   return peaks.sort((a, b) => b.prominence - a.prominence).slice(0, most);
 }
@@ -48,9 +57,9 @@ function lowest(height: (i: number) => number, i: number, step: 1 | -1, end: num
   return low;
 }
 
-function median(n: number, value: (i: number) => number): number {
+function median(from: number, to: number, value: (i: number) => number): number {
   const all: number[] = [];
-  for (let i = 0; i < n; i++) {
+  for (let i = from; i < to; i++) {
     const v = value(i);
     if (v === v) all.push(v);
   }

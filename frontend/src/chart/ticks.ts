@@ -113,7 +113,10 @@ const COUNT_UNITS: readonly [from: number, by: number, unit: string][] = [
 
 /** One unit for the whole axis: k from 10,000 up, then M, B, T. */
 function countLabel(v: number, step: number, size: number): string {
-  const [, by, unit] = COUNT_UNITS.find(([from]) => size >= from)!;
+  // 1,000,002 reads better than 1000.002k.
+  const [, by, unit] = COUNT_UNITS.find(
+    ([from, by]) => by === 1 || (size >= from && decimalsOf(step / by) <= 2),
+  )!;
   if (Math.abs(v) < step * 1e-6) return "0";
   const decimals = Math.min(decimalsOf(step / by), decimalsOf(v / by));
   return `${decimals === 0 ? formatCount(v / by) : (v / by).toFixed(decimals)}${unit}`;

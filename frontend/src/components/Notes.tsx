@@ -78,7 +78,7 @@ function collectNotes(scene: Scene, plan: Plan | null, missing: readonly Missing
   for (const run of runs) {
     const own = scene.segments.filter((s) => s.run === run.run && s.role === "loss" && s.n > 0);
     const finite = own.some((s) => s.last.some((v) => v === v));
-    if (own.length && !finite) {
+    if (own.length && !finite && run.info.notes.length === 0) {
       notes.push({
         key: `nan ${run.run}`,
         testid: "nan-note",

@@ -1,0 +1,255 @@
+import { describe, expect, it } from "vitest";
+import { pixelColumns } from "../src/chart/columns";
+import { roleExtent } from "../src/chart/extent";
+import { describeNonFinite, findMarks } from "../src/chart/marks";
+import { readAt } from "../src/chart/nearest";
+import { lonePeaks } from "../src/chart/peaks";
+import { type PlanInput, planOverlay } from "../src/chart/plan";
+import { decodeSeries } from "../src/decode";
+import { encode, type TestSegment } from "./thb1";
+
+const segments = (...list: TestSegment[]) => [...decodeSeries(encode(list)).segments];
+const range = (n: number, f: (i: number) => number) => Array.from({ length: n }, (_, i) => f(i));
+const curve = (run: string, n = 100): TestSegment => ({
+  run,
+  role: "loss",
+  x: range(n, (i) => i * 10),
+  last: range(n, (i) => 2 + 1 / (i + 1)),
+});
+
+function input(change: Partial<PlanInput>): PlanInput {
+  return {
+    segments: [],
+    roles: ["loss"],
+    runCount: 1,
+    mode: "lanes",
+    x: "step",
+    zoom: null,
+    loaded: null,
+    robust: false,
+    totalSteps: null,
+    width: 1000,
+    height: 600,
+    labelRoom: 100,
+    ...change,
+  };
+}
+
+describe("the shown stretch of x", () => {
+  it("leaves room for the labels at the ends", () => {
+    const { window } = planOverlay(input({ segments: segments(curve("a")) }));
+    expect(window.from).toBe(0);
+    expect(1000 * ((990 - window.from) / (window.to - window.from))).toBeCloseTo(900);
+  });
+
+  it("shows what is still to come once that does not squeeze the data", () => {
+    const s = segments(curve("a"));
+    expect(planOverlay(input({ segments: s, totalSteps: 1500 })).window.to).toBe(1500);
+    expect(planOverlay(input({ segments: s, totalSteps: 50_000 })).window.to).toBeLessThan(1200);
+  });
+
+  it("is exactly the zoom", () => {
+    const zoom = { from: 100, to: 200 };
+    expect(planOverlay(input({ segments: segments(curve("a")), zoom })).window).toEqual(zoom);
+  });
+
+  it("has a width even for a single point or none", () => {
+    for (const s of [[], segments({ run: "a", role: "loss", x: [7], last: [1] })]) {
+      const { window } = planOverlay(input({ segments: s }));
+      expect(window.to).toBeGreaterThan(window.from);
+    }
+  });
+});
+
+describe("y ranges", () => {
+  it("keep a spike in full range, and count what robust cuts off", () => {
+    const s = segments({
+      run: "a",
+      role: "loss",
+      x: range(100, (i) => i),
+      last: range(100, (i) => (i === 50 ? 5000 : 2 + i / 100)),
+    });
+    const trimmed = s.map((one) => ({ ...one, p1: 2, p99: 3 }));
+    expect(roleExtent(trimmed, "loss", null, false).range![1]).toBe(5000);
+    const robust = roleExtent(trimmed, "loss", null, true);
+    expect(robust.range![1]).toBeLessThan(4);
+    expect(robust.clipped).toEqual({ exact: true, above: 1, below: 0, max: 5000, min: 2 });
+  });
+
+  it("count what a log axis cannot show", () => {
+    const s = segments({ run: "a", role: "grad_norm", x: [1, 2, 3], last: [0, 1, 10] });
+    const extent = roleExtent(s, "grad_norm", null, false);
+    expect(extent.range).toEqual([0, 1]);
+    expect(extent.nonPositive).toBe(1);
+  });
+
+  it("are of finite width for a constant", () => {
+    for (const role of ["loss", "grad_norm", "lr", "loss_scale"] as const) {
+      const s = segments({ run: "a", role, x: [1, 2], last: [4, 4] });
+      const [lo, hi] = roleExtent(s, role, null, false).range!;
+      expect(hi).toBeGreaterThan(lo);
+    }
+  });
+
+  it("look only at the window", () => {
+    const s = segments({ run: "a", role: "loss", x: [0, 10, 20], last: [100, 2, 3] });
+    expect(roleExtent(s, "loss", { from: 5, to: 25 }, false).range).toEqual([2, 3]);
+  });
+
+  it("mark a zone without any finite value as empty", () => {
+    const s = segments({
+      run: "a",
+      role: "loss",
+      x: [1, 2],
+      last: [Number.NaN, Number.NaN],
+      nonfinite: { idx: [0, 1], nan: [1, 0], posinf: [0, 3], neginf: [0, 0] },
+    });
+    expect(planOverlay(input({ segments: s })).zones[0]!.empty).toBe(true);
+    expect(describeNonFinite(s)).toBe("NaN at 1 logged point and +Inf at 3 logged points");
+  });
+
+  it("keep ticks inside the zone", () => {
+    const roles = ["loss", "lr"] as const;
+    const s = segments(curve("a"), { run: "a", role: "lr", x: [0, 990], last: [0, 1e-3] });
+    const { zones } = planOverlay(input({ segments: s, roles }));
+    for (const zone of zones) {
+      const [min, max] = zone.range;
+      for (const tick of zone.ticks) {
+        const y = 600 * (1 - (tick.at - min) / (max - min));
+        expect(y).toBeGreaterThanOrEqual(zone.band.top - 1);
+        expect(y).toBeLessThanOrEqual(zone.band.bottom + 1);
+      }
+    }
+  });
+});
+
+describe("pixel columns", () => {
+  it("lose no extreme, and skip gaps only where nothing else is", () => {
+    const [s] = segments({
+      run: "a",
+      role: "loss",
+      x: range(1000, (i) => i),
+      last: range(1000, (i) => (i === 501 ? 99 : i % 2 ? Number.NaN : 1)),
+    });
+    const c = pixelColumns(s!, 0, 999, 0.1, 0);
+    expect(c.n).toBe(100);
+    expect(Math.max(...c.hi.slice(0, c.n))).toBe(99);
+    expect([...c.lo.slice(0, c.n)].every((v) => v === v)).toBe(true);
+  });
+
+  it("take one point more on either side of the window", () => {
+    const [s] = segments(curve("a"));
+    const c = pixelColumns(s!, 105, 205, 1, 0);
+    expect([...c.x.slice(0, c.n)]).toEqual([100, 110, 120, 130, 140, 150, 160, 170, 180, 190, 200, 210]);
+  });
+});
+
+describe("lone peaks", () => {
+  const flat = (i: number) => Math.sin(i * 12.9898) * 3;
+  it("are found in a quiet curve", () => {
+    const peaks = lonePeaks(
+      300,
+      (i) => (i === 150 ? 200 : flat(i)),
+      () => 5,
+      8,
+    );
+    expect(peaks.map((p) => p.i)).toEqual([150]);
+  });
+  it("are not found in noise, a decay or a step", () => {
+    expect(
+      lonePeaks(
+        300,
+        (i) => flat(i) * 30,
+        () => 1,
+        8,
+      ),
+    ).toEqual([]);
+    expect(
+      lonePeaks(
+        300,
+        (i) => 1000 * Math.exp(-i / 10),
+        () => 2,
+        8,
+      ),
+    ).toEqual([]);
+    expect(
+      lonePeaks(
+        300,
+        (i) => (i > 150 ? 200 : 0) + flat(i),
+        () => 5,
+        8,
+      ),
+    ).toEqual([]);
+  });
+});
+
+describe("marks", () => {
+  const old: TestSegment = { run: "a", role: "loss", x: [500, 600], last: [1, 1], current: false };
+
+  it("show a restart once, though every role has its branch", () => {
+    const s = segments(curve("a"), old, { ...old, role: "lr", x: [505, 600] });
+    const marks = findMarks(s, "step", new Map([["a", [500]]]));
+    expect(marks).toHaveLength(1);
+    expect(marks[0]).toMatchObject({ kind: "restart", x: 500, span: { from: 500, to: 600 } });
+  });
+
+  it("show a restart that superseded nothing", () => {
+    const marks = findMarks(segments(curve("a")), "step", new Map([["a", [300]]]));
+    expect(marks).toMatchObject([{ kind: "restart", x: 300 }]);
+  });
+
+  it("put it in time where the curve goes on", () => {
+    const s = segments({ ...curve("a", 3), x: [0, 100, 900] }, { ...old, x: [110, 300] });
+    expect(findMarks(s, "relative", new Map())[0]!.x).toBe(900);
+  });
+
+  it("say what was not finite, and where", () => {
+    const s = segments({
+      run: "a",
+      role: "loss",
+      x: [1, 2, 3],
+      last: [1, Number.NaN, Number.NaN],
+      nonfinite: { idx: [1, 2], nan: [1, 1], posinf: [0, 0], neginf: [0, 0] },
+    });
+    expect(findMarks(s, "step", new Map())).toMatchObject([
+      { kind: "nonfinite", x: 2, title: "a: loss was NaN at 2 logged points between step 2 and step 3." },
+    ]);
+  });
+});
+
+describe("the reading at the cursor", () => {
+  it("is a logged point of each role, held values from before", () => {
+    const s = segments(curve("a"), { run: "a", role: "lr", x: [0, 90, 200], last: [1, 2, 3] });
+    const { rows } = readAt(s, ["a"], 104, 10);
+    expect(rows[0]).toMatchObject({ run: "a", superseded: false, x: 100 });
+    expect(rows[0]!.cells.lr).toEqual({ x: 90, value: 2 });
+  });
+
+  it("counts runs that ended before, and lists superseded branches", () => {
+    const s = segments(curve("a", 200), curve("b", 10), {
+      run: "a",
+      role: "loss",
+      x: [500, 600],
+      last: [7, 8],
+      current: false,
+    });
+    const { rows, ended } = readAt(s, ["a", "b"], 510, 5);
+    expect(ended).toBe(1);
+    expect(rows.map((r) => [r.run, r.superseded])).toEqual([
+      ["a", false],
+      ["a", true],
+    ]);
+  });
+
+  it("tells NaN from infinities", () => {
+    const s = segments({
+      run: "a",
+      role: "loss",
+      x: [1, 2],
+      last: [Number.NaN, Number.NaN],
+      nonfinite: { idx: [0, 1], nan: [0, 1], posinf: [1, 0], neginf: [0, 0] },
+    });
+    expect(readAt(s, ["a"], 1, 1).rows[0]!.cells.loss!.value).toBe(Number.POSITIVE_INFINITY);
+    expect(readAt(s, ["a"], 2, 1).rows[0]!.cells.loss!.value).toBeNaN();
+  });
+});

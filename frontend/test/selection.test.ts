@@ -1,0 +1,83 @@
+import { describe, expect, it } from "vitest";
+import type { RunInfo } from "../src/api";
+import type { Role } from "../src/roles";
+import { defaultChoice, drawnRuns, filterRuns, listOrder, MOST_DRAWN } from "../src/selection";
+
+function run(name: string, time: number, roles: Role[] = ["loss"], more: Partial<RunInfo> = {}): RunInfo {
+  const info = { tag: "", unit: "", points: 10, first_step: 0, last_step: 10, last_value: 1 };
+  return {
+    run: name,
+    source: "manifest",
+    status: "ended",
+    last_wall_time: time,
+    verdict: "ok",
+    total_steps: null,
+    notes: [],
+    missing: [],
+    axes: ["step"],
+    restarts: [],
+    roles: Object.fromEntries(roles.map((r) => [r, info])),
+    ...more,
+  };
+}
+
+describe("the list", () => {
+  it("is newest first, and rows keep their place afterwards", () => {
+    const before = listOrder([run("a", 1), run("b", 3), run("c", 2)], []);
+    expect(before).toEqual(["b", "c", "a"]);
+    expect(listOrder([run("a", 9), run("c", 2), run("d", 5)], before)).toEqual(["d", "c", "a"]);
+  });
+
+  it("is filtered by a regular expression, case ignored", () => {
+    expect(filterRuns(["gpt_A", "bert"], "^GPT").visible).toEqual(["gpt_A"]);
+  });
+
+  it("shows everything while the pattern is none, and says why", () => {
+    const filter = filterRuns(["a", "b"], "lr(1e");
+    expect(filter.visible).toEqual(["a", "b"]);
+    expect(filter.problem).toBe("Unterminated group");
+  });
+});
+
+describe("the first picture", () => {
+  it("is a run in training, the one that shows most", () => {
+    const runs = [
+      run("old", 1, ["loss", "lr", "grad_norm", "loss_scale"]),
+      run("live", 5, ["loss", "lr"], { status: "running" }),
+      run("live2", 6, ["loss"], { status: "running" }),
+    ];
+    expect(defaultChoice(runs)).toEqual(["live"]);
+  });
+
+  it("is the newest of those that show most where all have ended", () => {
+    const runs = [run("a", 1, ["loss", "lr"]), run("b", 2, ["loss", "lr"]), run("c", 3)];
+    expect(defaultChoice(runs)).toEqual(["b"]);
+  });
+
+  it("falls back to a run without loss, and to nothing", () => {
+    expect(defaultChoice([run("e", 1, ["eval_loss"])])).toEqual(["e"]);
+    expect(defaultChoice([])).toEqual([]);
+  });
+});
+
+describe("drawing", () => {
+  const runs = Array.from({ length: 60 }, (_, i) =>
+    run(`r${i}`, i, ["loss"], i === 3 ? { verdict: "critical" } : {}),
+  );
+  const known = new Map(runs.map((r) => [r.run, r]));
+  const names = runs.map((r) => r.run);
+
+  it("stops at its limit, runs with findings first, then the newest", () => {
+    const { runs: drawn, left } = drawnRuns(known, names, false);
+    expect(drawn).toHaveLength(MOST_DRAWN);
+    expect(left).toBe(10);
+    expect(drawn.map((r) => r.run)).toContain("r3");
+    expect(drawn.map((r) => r.run)).not.toContain("r0");
+  });
+
+  it("draws all when asked to, and never what is unknown or has no axis", () => {
+    expect(drawnRuns(known, names, true).runs).toHaveLength(60);
+    const some = new Map([...known, ["e", run("e", 1, ["eval_loss"])]]);
+    expect(drawnRuns(some, ["e", "gone", "r1"], false).runs.map((r) => r.run)).toEqual(["r1"]);
+  });
+});
