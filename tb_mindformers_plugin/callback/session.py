@@ -170,7 +170,7 @@ class TrainingSession:
                 f"the train cell returns {outputs.not_understood}; only what is sure is logged. A tuple of roles "
                 "`health_outputs` on the cell tells what its outputs are, e.g. ('loss', 'grad_norm')",
             )
-        metrics: dict[str, Optional[float]] = {role: value for role, value in outputs.values.items()}
+        metrics: dict[str, Optional[float]] = {**outputs.values}
         loss = outputs.values.get("loss")
         if loss is not None:
             loss /= self._monitor.loss_divisor

@@ -84,6 +84,7 @@ class GradNormTrainOneStepCell(nn.TrainOneStepCell):  # type: ignore[misc]
         self._map = ops.HyperMap()
 
     def construct(self, *inputs):  # type: ignore[no-untyped-def]
+        """Takes one optimizer step."""
         loss = self.network(*inputs)
         if self.sense_flag:
             sens = ops.fill(loss.dtype, loss.shape, self.sens)

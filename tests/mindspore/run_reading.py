@@ -1,0 +1,56 @@
+"""Reads runs with TensorBoard's own code, not with the project's."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+
+from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
+from tensorboard.compat.proto import event_pb2
+
+
+@dataclasses.dataclass
+class Run:
+    """What the event files of a directory hold, in the order they were written."""
+
+    records: list  # (step, {tag: value}) of each record with scalars
+    manifests: list
+    events: list  # {"kind": ..., "step": ..., ...}
+
+    def series(self, tag):
+        """Returns the steps and values of a tag."""
+        points = [(step, values[tag]) for step, values in self.records if tag in values]
+        return [step for step, _ in points], [value for _, value in points]
+
+    def values(self, tag):
+        return self.series(tag)[1]
+
+    def steps(self, tag="train/loss"):
+        return self.series(tag)[0]
+
+
+def read_run(directory) -> Run:
+    run = Run([], [], [])
+    for path in sorted(pathlib.Path(directory).glob("events.out.tfevents.*"), key=_order):
+        for record in RawEventFileLoader(str(path)).Load():
+            event = event_pb2.Event.FromString(record)
+            scalars = {}
+            for value in event.summary.value:
+                if value.tag == "training_health/run":
+                    assert value.metadata.plugin_data.plugin_name == "training_health"
+                    run.manifests.append(json.loads(value.metadata.plugin_data.content))
+                elif value.tag == "training_health/events":
+                    run.events.append({"step": event.step, **json.loads(value.tensor.string_val[0])})
+                else:
+                    assert value.WhichOneof("value") == "simple_value"
+                    scalars[value.tag] = value.simple_value
+            if scalars:
+                run.records.append((event.step, scalars))
+    return run
+
+
+def _order(path):
+    # events.out.tfevents.<second>.<host>.<pid>.<count in this process>
+    parts = path.name.split(".")
+    return int(parts[3]), int(parts[-1])
