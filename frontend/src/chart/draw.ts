@@ -154,7 +154,10 @@ function drawPeaks(
   c: ReturnType<Painting["columns"]>,
 ): void {
   const { ctx, ratio, scene } = p;
-  const up = (v: number) => -toPixel(y, v);
+  const up = (v: number) => {
+    const px = toPixel(y, v);
+    return Number.isFinite(px) ? -px : Number.NaN;
+  };
   const peaks = lonePeaks(
     c.n,
     (i) => up(c.hi[i]!),

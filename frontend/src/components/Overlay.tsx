@@ -74,8 +74,11 @@ export function Overlay({ session, scene, status, onPlan }: Props) {
     const far = e.shiftKey ? 10 : 1;
     if (e.key === "ArrowLeft") chart.current?.stepCursor(-far);
     else if (e.key === "ArrowRight") chart.current?.stepCursor(far);
-    else if (e.key === "Escape" && cursor) chart.current?.hideCursor();
-    else return;
+    else {
+      // On its way up this key also resets the zoom.
+      if (e.key === "Escape") chart.current?.hideCursor();
+      return;
+    }
     e.preventDefault();
     e.stopPropagation();
   };
@@ -100,7 +103,7 @@ export function Overlay({ session, scene, status, onPlan }: Props) {
         title=""
         onKeyDown={onKeyDown}
       />
-      {layout && <Titles layout={layout} scene={scene} />}
+      {layout && <Titles layout={layout} scene={scene} panel={size.width} />}
       {layout && <Pills layout={layout} session={session} />}
       {cursor && <Tooltip cursor={cursor} scene={scene} panel={size} />}
     </div>
@@ -126,8 +129,11 @@ function summary(scene: Scene, plan: Plan | null): string {
   )} ${text.chart.help}`;
 }
 
-function Titles({ layout, scene }: { layout: Layout; scene: Scene }) {
-  const { plan, top, left, height, axes } = layout;
+function Titles({ layout, scene, panel }: { layout: Layout; scene: Scene; panel: number }) {
+  const { plan, top, left, width, height, axes } = layout;
+  const right = panel - left - width;
+  // The uppermost title shares its row with the pills: it steps aside for those at the very left.
+  const beside = Math.max(0, ...pillGroups(layout).map((g) => (g.at < 60 ? g.at + PILL - 6 : 0)));
   const coloured = plan.mode === "merged" && scene.runs.length === 1;
   return (
     <>
@@ -146,18 +152,28 @@ function Titles({ layout, scene }: { layout: Layout; scene: Scene }) {
             zone.role === "loss_scale" && scene.segments.some((s) => s.role === "overflow")
               ? text.chart.overflowTicks
               : "";
-          const aside = [kind, ticks, zone.clipped ? clippedSentence(zone.clipped, zone.role) : ""].filter(
-            Boolean,
-          );
+          const aside = [kind, ticks].filter(Boolean);
+          const y = px(top + zone.band.top - 21);
           return (
-            <span
-              key={zone.role}
-              class="lane-title"
-              data-testid="axis-title"
-              data-role={zone.role}
-              style={{ left: px(left + 6), top: px(top + zone.band.top - 21) }}
-            >
-              <b>{text.axisTitle[zone.role]}</b> {aside.join(" · ")}
+            <span key={zone.role}>
+              <span
+                class="lane-title"
+                data-testid="axis-title"
+                data-role={zone.role}
+                style={{ left: px(left + 6 + (zone === plan.zones[0] ? beside : 0)), top: y }}
+              >
+                <b>{text.axisTitle[zone.role]}</b> {aside.join(" · ")}
+              </span>
+              {zone.clipped && (
+                <span
+                  class="lane-title"
+                  data-testid="clip-note"
+                  data-role={zone.role}
+                  style={{ right: px(right), top: y }}
+                >
+                  {clippedSentence(zone.clipped, zone.role)}
+                </span>
+              )}
             </span>
           );
         }
@@ -187,10 +203,15 @@ function Titles({ layout, scene }: { layout: Layout; scene: Scene }) {
 /** Marks closer than this share a pill. */
 const PILL = 22;
 
-function Pills({ layout, session }: { layout: Layout; session: Session }) {
-  const { plan, marks, left, top, width } = layout;
+interface PillGroup {
+  readonly at: number;
+  readonly kind: Mark["kind"];
+  readonly marks: Mark[];
+}
+
+function pillGroups({ plan, marks, width }: Layout): PillGroup[] {
   const { from, to } = plan.window;
-  const groups: { at: number; kind: Mark["kind"]; marks: Mark[] }[] = [];
+  const groups: PillGroup[] = [];
   for (const mark of marks) {
     const at = ((mark.x - from) / (to - from)) * width;
     if (at < -1 || at > width + 1) continue;
@@ -198,9 +219,14 @@ function Pills({ layout, session }: { layout: Layout; session: Session }) {
     if (near) near.marks.push(mark);
     else groups.push({ at, kind: mark.kind, marks: [mark] });
   }
+  return spreadPills(groups);
+}
+
+function Pills({ layout, session }: { layout: Layout; session: Session }) {
+  const { plan, left, top } = layout;
   return (
     <>
-      {spreadPills(groups).map(({ at, kind, marks: own }) => {
+      {pillGroups(layout).map(({ at, kind, marks: own }) => {
         const title = own.map((m) => m.title).join("\n");
         return (
           <button
@@ -225,7 +251,7 @@ function Pills({ layout, session }: { layout: Layout; session: Session }) {
 }
 
 /** Pills of different kinds at one place stand beside each other. */
-function spreadPills<T extends { at: number }>(groups: T[]): T[] {
+function spreadPills(groups: readonly PillGroup[]): PillGroup[] {
   let reach = Number.NEGATIVE_INFINITY;
   return groups.map((g) => {
     const at = Math.max(g.at, reach);
