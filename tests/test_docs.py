@@ -6,7 +6,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from conftest import ROOT
+from checkout import ROOT
 from tensorboard.plugins import base_plugin
 
 from tb_mindformers_plugin import __version__, metadata

@@ -11,7 +11,7 @@ import venv
 import zipfile
 
 import pytest
-from conftest import ROOT
+from checkout import ROOT
 from tensorboard_server import get_json, serve
 
 pytestmark = pytest.mark.packaging

@@ -1,0 +1,5 @@
+"""Where the checkout is."""
+
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent

@@ -1,0 +1,113 @@
+"""A real Chromium on a real TensorBoard."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from checkout import ROOT
+from playwright.sync_api import Browser, Frame, Page, sync_playwright
+from tensorboard_server import serve
+
+CHROMIUM_FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    assert chromium, "the browser tests need Chromium (Debian and Ubuntu: apt-get install chromium)"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
+        yield browser
+        browser.close()
+
+
+class Tab:
+    """The Training Health tab of one TensorBoard, open in a page."""
+
+    def __init__(self, page: Page, base: str) -> None:
+        self.page = page
+        self.base = base
+        self.errors: list[str] = []
+        self.requests: list = []
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", self._note_console)
+        page.on("request", lambda request: self.requests.append(request))
+
+    def _note_console(self, message) -> None:
+        # TensorBoard's own page asks for files that it does not have; what the tab asks for must be there.
+        elsewhere = "Failed to load resource" in message.text and "training_health" not in message.location["url"]
+        if message.type == "error" and not elsewhere:
+            self.errors.append(message.text)
+
+    def open(self) -> Frame:
+        """Goes to the tab as its user does, and returns its frame once it has drawn something."""
+        self.page.goto(f"{self.base}/#training_health")
+        frame = self.frame
+        frame.locator('[data-testid="overlay"][data-state="ready"], [data-testid="empty-state"]').first.wait_for()
+        return frame
+
+    @property
+    def frame(self) -> Frame:
+        handle = self.page.wait_for_selector("iframe", state="attached")
+        frame = handle.content_frame()
+        assert frame is not None
+        return frame
+
+    def find(self, testid: str, **attributes: str):
+        """The elements with a test id (and attributes, as ``run="a"``)."""
+        more = "".join(f'[data-{name}="{value}"]' for name, value in attributes.items())
+        return self.frame.locator(f'[data-testid="{testid}"]{more}')
+
+    def ready(self) -> None:
+        """Waits until the chart shows what was asked for."""
+        self.find("overlay", state="ready").wait_for()
+
+    def select(self, *runs: str) -> None:
+        """Checks just these runs."""
+        self.find("select-none").click()
+        for run in runs:
+            self.find("run-row", run=run).locator('[data-testid="run-checkbox"]').click()
+        self.ready()
+
+    def window(self) -> tuple[float, float]:
+        overlay = self.find("overlay")
+        return float(overlay.get_attribute("data-from")), float(overlay.get_attribute("data-to"))
+
+
+@pytest.fixture
+def open_tab(browser):
+    """A function (logdir, **options of the page) -> an open Tab. Fails on any error in the page."""
+    with contextlib.ExitStack() as stack:
+        tabs = []
+
+        def open_at(logdir, path_prefix="", width=1440, height=900, arguments=(), wait=True, **options) -> Tab:
+            flags = arguments or ("--logdir", str(logdir))
+            base = stack.enter_context(serve(*flags, path_prefix=path_prefix))
+            context = browser.new_context(viewport={"width": width, "height": height}, **options)
+            stack.callback(context.close)
+            page = context.new_page()
+            page.set_default_timeout(20_000)
+            tab = Tab(page, base)
+            tabs.append(tab)
+            if wait:
+                tab.open()
+            return tab
+
+        yield open_at
+        for tab in tabs:
+            assert tab.errors == []
+
+
+@pytest.fixture(scope="session")
+def demo_logs():
+    return ROOT / "demo_logs"

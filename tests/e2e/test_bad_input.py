@@ -1,0 +1,137 @@
+"""What the tab says where there is little or nothing to draw. Never a blank page, never a stack trace."""
+
+from __future__ import annotations
+
+import math
+
+import event_bytes
+import pytest
+
+from tb_mindformers_plugin.writer import HealthWriter
+
+pytestmark = pytest.mark.e2e
+
+
+def body(tab):
+    return tab.frame.locator("body").inner_text()
+
+
+def test_empty_logdir(open_tab, tmp_path):
+    # Nothing is active yet: the tab is reached by its address, as it is when a training is about to begin.
+    tab = open_tab(tmp_path, wait=False)
+    tab.page.goto(f"{tab.base}/data/plugin_entry.html?name=training_health")
+    tab.page.get_by_test_id("empty-state").wait_for()
+    said = tab.page.locator("body").inner_text()
+    assert str(tmp_path) in said
+    assert "TrainingHealthCallback" in said
+    assert "tb-health doctor" in said
+
+
+def test_logdir_without_health_data(open_tab, tmp_path):
+    event_bytes.write(tmp_path / "hp", event_bytes.scalars(1, hp_metric=-1, objective__total=3.0))
+    tab = open_tab(tmp_path, wait=False)
+    tab.page.goto(f"{tab.base}/data/plugin_entry.html?name=training_health")
+    tab.page.get_by_test_id("empty-state").wait_for()
+    said = tab.page.locator("body").inner_text()
+    assert "1 event file" in said
+    assert "2 tags" in said or "2 scalar tags" in said
+
+
+def test_run_without_lr_and_grad_norm(open_tab, tmp_path):
+    event_bytes.write(tmp_path / "bare", *(event_bytes.scalars(s, train__loss=3.0 - s / 10) for s in range(1, 20)))
+    tab = open_tab(tmp_path)
+    said = tab.find("notes").inner_text()
+    assert "learning rate" in said
+    assert "TrainingHealthCallback" in said
+    roles = {t.get_attribute("data-role") for t in tab.find("axis-title").all()}
+    assert roles == {"loss"}
+
+
+def test_nan_loss(open_tab, tmp_path):
+    with HealthWriter(tmp_path / "broken") as writer:
+        for step in range(100):
+            writer.log(step, loss=math.nan if step >= 60 else 2.0, lr=0.1, grad_norm=1.0)
+    tab = open_tab(tmp_path)
+    assert "Loss was NaN at 40 of 100 logged steps" in tab.find("notes").inner_text()
+    assert "critical" in tab.find("run-row", run="broken").inner_text()
+    assert "NaN" in tab.find("run-row", run="broken").inner_text()
+
+
+def test_nothing_but_nan(open_tab, tmp_path):
+    with HealthWriter(tmp_path / "never") as writer:
+        for step in range(10):
+            writer.log(step, loss=math.nan, lr=0.1)
+    tab = open_tab(tmp_path)
+    assert "NaN" in body(tab)
+
+
+def test_one_point(open_tab, tmp_path):
+    with HealthWriter(tmp_path / "begun") as writer:
+        writer.log(1, loss=10.5, lr=1e-4, grad_norm=3.0, loss_scale=65536)
+        tab = open_tab(tmp_path)
+        assert "10.5" in tab.find("run-row", run="begun").inner_text()
+
+
+def test_manifest_alone(open_tab, tmp_path):
+    HealthWriter(tmp_path / "begun").close()
+    tab = open_tab(tmp_path)
+    assert "no metric is logged yet" in body(tab)
+
+
+def test_only_eval_data(open_tab, tmp_path):
+    event_bytes.write(tmp_path / "eval", *(event_bytes.scalars(s, eval__loss=2.0) for s in range(10)))
+    tab = open_tab(tmp_path)
+    assert "loss" in body(tab)
+
+
+def test_names_with_markup_are_shown_literally(open_tab, tmp_path):
+    name = '<img src=x onerror=alert(1)> & "q" 中文'
+    with HealthWriter(tmp_path / name) as writer:
+        for step in range(5):
+            writer.log(step, loss=1.0)
+    tab = open_tab(tmp_path)
+    # The name may be shortened in its middle for room; its title has it whole.
+    assert name in tab.frame.locator("body").inner_html().replace("&lt;", "<").replace("&gt;", ">").replace(
+        "&amp;", "&"
+    ).replace("&quot;", '"')
+    assert tab.frame.locator("img").count() == 0
+
+
+def test_a_server_that_is_gone_keeps_the_picture(open_tab, tmp_path):
+    with HealthWriter(tmp_path / "run") as writer:
+        for step in range(50):
+            writer.log(step, loss=1.0, lr=0.1)
+    tab = open_tab(tmp_path)
+    tab.page.route("**/training_health/**", lambda route: route.abort())
+    tab.find("reload").click()
+    tab.find("banner").wait_for()
+    assert tab.find("overlay").is_visible()
+    tab.page.unroute("**/training_health/**")
+    tab.find("retry").click()
+    tab.find("banner").wait_for(state="detached")
+    # The browser itself reports the requests that did not get through.
+    assert all("Failed to load resource" in error for error in tab.errors)
+    tab.errors.clear()
+
+
+def test_a_server_error_is_said(open_tab, tmp_path):
+    with HealthWriter(tmp_path / "run") as writer:
+        writer.log(1, loss=1.0)
+        writer.log(2, loss=1.0)
+    tab = open_tab(tmp_path)
+    answer = '{"error": "disk on fire", "hint": "look at the terminal"}'
+    tab.page.route("**/training_health/series", lambda route: route.fulfill(status=500, body=answer))
+    tab.find("reload").click()
+    tab.find("banner").wait_for()
+    assert "disk on fire" in tab.find("banner").inner_text()
+    assert "Traceback" not in body(tab)
+    tab.errors.clear()
+
+
+def test_a_thousand_runs(open_tab, tmp_path):
+    for n in range(1000):
+        event_bytes.write(tmp_path / f"run_{n:04d}", event_bytes.scalars(1, loss=1.0), event_bytes.scalars(2, loss=0.5))
+    tab = open_tab(tmp_path)
+    assert tab.find("run-row").count() < 200  # only what is in view is in the page
+    tab.find("filter").fill("run_0999")
+    tab.find("run-row", run="run_0999").wait_for()

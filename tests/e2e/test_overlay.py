@@ -1,0 +1,300 @@
+"""The overlay: what is drawn, hovered, zoomed and reloaded, read from DOM and pixels."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import pytest
+
+from tb_mindformers_plugin.writer import HealthWriter
+
+pytestmark = pytest.mark.e2e
+
+# Role colours of a single run in the light theme (the tab's design tokens).
+ROLE_COLOURS = {"loss": "#0b62b0", "grad_norm": "#b04a00", "lr": "#00735c", "loss_scale": "#8436a8"}
+
+COUNT_PIXELS = """(canvas, colour) => {
+  const [r, g, b] = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let n = 0;
+  for (let i = 0; i < data.length; i += 4)
+    if (data[i + 3] > 200 && Math.abs(data[i] - r) + Math.abs(data[i + 1] - g) + Math.abs(data[i + 2] - b) < 24) n++;
+  return n;
+}"""
+
+
+def loss_at(step, offset=0.0):
+    return 2 + 3 / step + 0.1 * math.sin(step) + offset
+
+
+def write_run(directory, steps=200, offset=0.0, first=1, **more):
+    """A finished run with all four metrics, of known values."""
+    with HealthWriter(directory, {"total_steps": steps, "steps_per_epoch": 50}) as writer:
+        for step in range(first, steps + 1):
+            writer.log(
+                step,
+                loss=loss_at(step, offset),
+                lr=1e-3 * step / steps,
+                grad_norm=0.5 + 1 / step,
+                loss_scale=1024.0 if step < steps // 2 else 2048.0,
+                overflow=float(step == steps // 2),
+                wall_time=1.8e9 + step,
+                **more,
+            )
+        writer.event("end", steps, status="completed", wall_time=1.8e9 + steps)
+
+
+@pytest.fixture
+def logs(tmp_path):
+    write_run(tmp_path / "first")
+    write_run(tmp_path / "second", offset=1.0)
+    write_run(tmp_path / "third", offset=2.0, steps=120)
+    return tmp_path
+
+
+def texts(locator):
+    return [re.sub(r"\s+", " ", text).strip() for text in locator.all_inner_texts()]
+
+
+def pixels(tab, colour):
+    return tab.frame.locator(".u-wrap canvas").first.evaluate(COUNT_PIXELS, colour)
+
+
+def series_requests(tab):
+    return [json.loads(r.post_data) for r in tab.requests if r.url.endswith("/series")]
+
+
+def plot_box(tab):
+    return tab.frame.locator(".u-over").bounding_box()
+
+
+def hover(tab, step):
+    """Moves the pointer to where `step` is drawn."""
+    low, high = tab.window()
+    box = plot_box(tab)
+    tab.page.mouse.move(box["x"] + box["width"] * (step - low) / (high - low), box["y"] + box["height"] / 2)
+    tab.find("tooltip").wait_for()
+
+
+def drag(tab, from_step, to_step):
+    low, high = tab.window()
+    box = plot_box(tab)
+    y = box["y"] + box["height"] / 2
+    tab.page.mouse.move(box["x"] + box["width"] * (from_step - low) / (high - low), y)
+    tab.page.mouse.down()
+    tab.page.mouse.move(box["x"] + box["width"] * (to_step - low) / (high - low), y, steps=5)
+    tab.page.mouse.up()
+
+
+def test_one_run_has_all_four_metrics_in_one_frame(open_tab, logs):
+    tab = open_tab(logs)
+    tab.select("first")
+    overlay = tab.find("overlay")
+    assert overlay.get_attribute("data-mode") == "merged"
+    titles = tab.find("axis-title")
+    assert {t.get_attribute("data-role") for t in titles.all()} == {"loss", "grad_norm", "lr", "loss_scale"}
+    # Four axes, none on top of another.
+    boxes = sorted((t.bounding_box() for t in titles.all()), key=lambda box: box["x"])
+    assert all(a["x"] + a["width"] <= b["x"] + 1 for a, b in zip(boxes, boxes[1:]))
+    for role, colour in ROLE_COLOURS.items():
+        assert pixels(tab, colour) > 100, role
+
+
+def test_several_runs_are_lanes_and_the_toggle_merges_them(open_tab, logs):
+    tab = open_tab(logs)
+    tab.select("first", "second", "third")
+    assert tab.find("overlay").get_attribute("data-mode") == "lanes"
+    tops = [t.bounding_box()["y"] for t in tab.find("axis-title").all()]
+    assert len(tops) == 4
+    assert len({round(t) for t in tops}) == 4  # one below the other
+    tab.find("mode-toggle").get_by_text("Merged").click()
+    tab.find("overlay", mode="merged").wait_for()
+    tab.find("mode-toggle").get_by_text("Lanes").click()
+    tab.find("overlay", mode="lanes").wait_for()
+
+
+def test_tooltip_has_the_logged_values_of_each_run(open_tab, logs):
+    tab = open_tab(logs)
+    tab.select("first", "second", "third")
+    hover(tab, 60)
+    rows = {row.get_attribute("data-run"): row for row in tab.find("tooltip-row").all()}
+    assert set(rows) == {"first", "second", "third"}
+    for run, offset in (("first", 0.0), ("second", 1.0), ("third", 2.0)):
+        shown = float(rows[run].locator('[data-role="loss"]').inner_text())
+        # Some step near the pointer, and exactly what was logged there.
+        near = [loss_at(step, offset) for step in range(55, 66)]
+        assert min(abs(shown - value) for value in near) < 5e-4 * shown
+    lr = float(rows["first"].locator('[data-role="lr"]').inner_text())
+    assert lr == pytest.approx(1e-3 * 60 / 200, rel=0.05)
+    assert rows["first"].locator('[data-role="loss_scale"]').inner_text() in ("1,024", "1024", "2¹⁰")
+
+
+def test_tooltip_lies_inside_of_the_window(open_tab, logs):
+    tab = open_tab(logs, width=1100, height=700)
+    tab.select("first", "second", "third")
+    for step in (2, 100, 199):
+        hover(tab, step)
+        box = tab.find("tooltip").bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 1100
+        assert box["y"] + box["height"] <= 700
+
+
+def test_drag_zooms_and_fetches_the_window_and_double_click_resets(open_tab, logs):
+    tab = open_tab(logs)
+    tab.select("first")
+    low, high = tab.window()
+    assert (low, high) == (pytest.approx(1, abs=20), pytest.approx(200, abs=40))
+    before = len(series_requests(tab))
+    drag(tab, 50, 100)
+    tab.frame.locator('[data-testid="overlay"][data-state="ready"][data-zoomed="true"]').wait_for()
+    assert tab.window() == (pytest.approx(50, abs=2), pytest.approx(100, abs=2))
+    asked = series_requests(tab)[before:]
+    assert asked
+    assert asked[-1]["from"] == pytest.approx(50, abs=2)
+    assert asked[-1]["to"] == pytest.approx(100, abs=2)
+    box = plot_box(tab)
+    tab.page.mouse.dblclick(box["x"] + 200, box["y"] + 200)
+    tab.frame.locator('[data-testid="overlay"][data-state="ready"][data-zoomed="false"]').wait_for()
+    assert tab.window() == (low, high)
+
+
+def test_zoom_survives_tensorboards_reload_which_brings_new_points(open_tab, logs):
+    tab = open_tab(logs)
+    tab.select("first")
+    drag(tab, 50, 100)
+    tab.frame.locator('[data-testid="overlay"][data-state="ready"][data-zoomed="true"]').wait_for()
+    window = tab.window()
+    write_run(logs / "first", steps=230, first=201)
+    tab.page.wait_for_timeout(1100)  # the server looks at the disk at most once a second
+    before = len(series_requests(tab))
+    tab.page.locator("button.reload-button").click()
+    row = tab.find("run-row", run="first")
+    row.get_by_text("230").first.wait_for()
+    tab.ready()
+    assert len(series_requests(tab)) > before
+    assert tab.window() == window
+
+
+def test_smoothing_asks_the_server(open_tab, logs):
+    tab = open_tab(logs)
+    tab.select("first")
+    slider = tab.find("smoothing")
+    slider.focus()
+    before = len(series_requests(tab))
+    tab.page.keyboard.press("Home")
+    tab.page.wait_for_timeout(500)
+    tab.ready()
+    assert series_requests(tab)[before:][-1]["smoothing"] == 0
+
+
+@pytest.mark.parametrize("axis", ["wall", "relative", "epoch"])
+def test_other_x_axes(open_tab, logs, axis):
+    tab = open_tab(logs)
+    tab.select("first")
+    tab.find("x-axis").select_option(axis)
+    tab.page.wait_for_timeout(300)
+    tab.ready()
+    low, high = tab.window()
+    first, last = {"wall": (1.8e9 + 1, 1.8e9 + 200), "relative": (0, 199), "epoch": (0.02, 4)}[axis]
+    assert low <= first <= high
+    assert low <= last <= high
+    assert high - low < 1.5 * (last - first)
+
+
+def test_a_one_step_spike_is_seen_at_full_zoom_out(open_tab, tmp_path):
+    with HealthWriter(tmp_path / "long") as writer:
+        for step in range(60_000):
+            writer.log(step, loss=50.0 if step == 41_234 else 2.0, wall_time=1.8e9 + step)
+    tab = open_tab(tmp_path)
+    box = plot_box(tab)
+    # The column of the spike: its line reaches from the curve to the top, at one place only.
+    columns = tab.frame.locator(".u-wrap canvas").first.evaluate(
+        """(canvas) => {
+          const ratio = canvas.width / canvas.getBoundingClientRect().width;
+          const over = document.querySelector(".u-over").getBoundingClientRect();
+          const at = canvas.getBoundingClientRect();
+          const context = canvas.getContext("2d");
+          const y = Math.round((over.top - at.top + over.height / 2) * ratio);
+          const x0 = Math.round((over.left - at.left) * ratio);
+          const width = Math.round(over.width * ratio);
+          const { data } = context.getImageData(x0, y, width, 3);
+          const hits = [];
+          for (let x = 0; x < width; x++) {
+            const i = (width + x) * 4;
+            // Bluer than the grid: the run's loss.
+            if (data[i + 3] > 0 && data[i + 2] - data[i] > 40) hits.push(x / width);
+          }
+          return hits;
+        }"""
+    )
+    low, high = tab.window()
+    expected = (41_234 - low) / (high - low)
+    assert columns, "the spike is not drawn"
+    assert all(abs(column - expected) < 4 / box["width"] for column in columns)
+
+
+def test_restart_is_marked_and_what_it_superseded_is_kept(open_tab, demo_logs):
+    tab = open_tab(demo_logs)
+    tab.select("killed_and_resumed")
+    assert tab.find("mark", kind="restart").count() >= 1
+    assert "superseded by a restart" in tab.find("legend").inner_text()
+
+
+def test_demo_logs_all_open(open_tab, demo_logs):
+    tab = open_tab(demo_logs)
+    runs = sorted(path.name for path in demo_logs.iterdir() if list(path.glob("*tfevents*")))
+    assert len(runs) >= 7
+    for run in runs:
+        tab.select(run)
+        assert tab.find("overlay").get_attribute("data-mode") == "merged"
+    tab.select(*runs)
+    assert tab.find("overlay").get_attribute("data-mode") == "lanes"
+
+
+def test_state_survives_a_page_reload_and_nonsense_in_it_is_ignored(open_tab, logs):
+    tab = open_tab(logs)
+    tab.select("second")
+    tab.page.reload()
+    tab.ready()
+    checked = tab.frame.locator('[data-testid="run-row"][data-selected="true"]')
+    assert [row.get_attribute("data-run") for row in checked.all()] == ["second"]
+    tab.frame.evaluate(
+        "() => { for (const key of Object.keys(localStorage)) localStorage.setItem(key, '{\"x\": 7,'); }"
+    )
+    tab.page.reload()
+    tab.ready()
+
+
+def test_filter(open_tab, logs):
+    tab = open_tab(logs)
+    tab.page.locator("body").click(position={"x": 5, "y": 300})
+    tab.find("filter").fill("^(first|third)$")
+    tab.page.wait_for_timeout(200)
+    assert {row.get_attribute("data-run") for row in tab.find("run-row").all()} == {"first", "third"}
+    tab.find("filter").fill("(")
+    assert "Not a regular expression" in tab.find("filter-problem").inner_text()
+    assert tab.find("run-row").count() == 3
+
+
+def test_dark_theme_follows_tensorboard(open_tab, logs):
+    tab = open_tab(logs, color_scheme="dark")
+    tab.page.evaluate("() => document.body.classList.add('dark-mode')")
+    tab.page.wait_for_timeout(300)
+    background = tab.frame.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    assert background == "rgb(23, 25, 28)"
+
+
+def test_path_prefix(open_tab, logs):
+    tab = open_tab(logs, path_prefix="/x")
+    tab.select("first", "second")
+    asked = [r.url for r in tab.requests if "/plugin/training_health/" in r.url]
+    assert any(url.endswith("/series") for url in asked)
+    assert all(url.startswith(f"{tab.base}/data/plugin") for url in asked)
+
+
+def test_logdir_spec(open_tab, logs):
+    tab = open_tab(None, arguments=("--logdir_spec", f"a:{logs}/first,b:{logs}/second"))
+    assert {row.get_attribute("data-run") for row in tab.find("run-row").all()} == {"a/.", "b/."}
