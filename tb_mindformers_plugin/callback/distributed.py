@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any, Optional
 
 import mindspore
+from mindspore import communication
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Placement:
 def find_placement(train_network: Any = None) -> Placement:
     """Returns this process's placement; a single process where there is no communication."""
     try:
-        rank, size = int(mindspore.communication.get_rank()), int(mindspore.communication.get_group_size())
+        rank, size = int(communication.get_rank()), int(communication.get_group_size())
     except Exception:  # Not initialised: what is raised differs between versions and devices.
         return Placement()
     stages, schedule = _pipeline(train_network)

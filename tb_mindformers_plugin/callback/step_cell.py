@@ -8,7 +8,6 @@ from typing import Any, Optional
 
 from mindspore import Tensor, nn, ops
 from mindspore import dtype as mstype
-from mindspore.common.sparse_tensor import RowTensorInner
 
 _sum_of_squares = ops.MultitypeFuncGraph("sum_of_squares")
 _scaled_gradient = ops.MultitypeFuncGraph("scaled_gradient")
@@ -22,17 +21,12 @@ def _sum_of_squares_tensor(grad):  # type: ignore[no-untyped-def]
 
 @_sum_of_squares.register("RowTensor")
 def _sum_of_squares_rows(grad):  # type: ignore[no-untyped-def]
-    return ops.square(ops.cast(grad.values, mstype.float32)).sum()
+    return ops.reduce_sum(ops.square(ops.cast(grad.values, mstype.float32)))
 
 
 @_scaled_gradient.register("Tensor", "Tensor")
 def _scaled_gradient_tensor(factor, grad):  # type: ignore[no-untyped-def]
     return grad * ops.cast(factor, grad.dtype)
-
-
-@_scaled_gradient.register("Tensor", "RowTensor")
-def _scaled_gradient_rows(factor, grad):  # type: ignore[no-untyped-def]
-    return RowTensorInner(grad.indices, grad.values * ops.cast(factor, grad.values.dtype), grad.dense_shape)
 
 
 class GradNormTrainOneStepCell(nn.TrainOneStepCell):  # type: ignore[misc]
@@ -42,7 +36,7 @@ class GradNormTrainOneStepCell(nn.TrainOneStepCell):  # type: ignore[misc]
     data-parallel devices are averaged, with `sens` divided out, and **before** clipping. It is
     summed in float32, so it becomes infinite beyond 1.8e19. Clipping multiplies each gradient by
     ``clip_norm / max(norm, clip_norm)`` (Pascanu, Mikolov and Bengio, 2013). The rows of a sparse
-    gradient count one by one, also where they repeat.
+    gradient (``nn.EmbeddingLookup``) count one by one, also where they repeat, and cannot be clipped.
 
     Works in GRAPH and PYNATIVE mode, alone and data-parallel, with mixed precision::
 
@@ -64,7 +58,7 @@ class GradNormTrainOneStepCell(nn.TrainOneStepCell):  # type: ignore[misc]
 
     Raises:
       TypeError: `network` or `optimizer` is no cell; `sens` or `clip_norm` is no number.
-      ValueError: `sens` or `clip_norm` is not finite or not > 0.
+      ValueError: `sens` or `clip_norm` is not finite or not > 0, or the gradients to clip are sparse.
     """
 
     #: What the outputs are; `TrainingHealthCallback` goes by it.
@@ -82,6 +76,11 @@ class GradNormTrainOneStepCell(nn.TrainOneStepCell):  # type: ignore[misc]
         self._largest_norm = Tensor(self.clip_norm or math.inf, mstype.float32)
         self._unscale = Tensor(1.0 / sens, mstype.float32)
         self._map = ops.HyperMap()
+        self.use_graceful_exit = getattr(self, "use_graceful_exit", False)  # not in all versions
+        # AddN, one kernel for all weights, cannot be compiled over the squares of a sparse gradient.
+        self._is_sparse = any(getattr(cell, "sparse", False) is True for _, cell in network.cells_and_names())
+        if self._is_sparse and self._clips:
+            raise ValueError(f"clip_norm must be None where the network has sparse gradients, got {clip_norm!r}")
 
     def construct(self, *inputs):  # type: ignore[no-untyped-def]
         """Takes one optimizer step."""
@@ -92,7 +91,14 @@ class GradNormTrainOneStepCell(nn.TrainOneStepCell):  # type: ignore[misc]
         else:
             grads = self.grad_no_sens(self.network, self.weights)(*inputs)
         grads = self.grad_reducer(grads)
-        norm = ops.sqrt(ops.addn(self._map(_sum_of_squares, grads))) * self._unscale
+        squares = self._map(_sum_of_squares, grads)
+        if self._is_sparse:
+            total = 0.0
+            for square in squares:
+                total = total + square
+        else:
+            total = ops.addn(squares)
+        norm = ops.sqrt(total) * self._unscale
         if self._clips:
             factor = self._largest_norm / ops.maximum(norm, self._largest_norm)
             grads = self._map(ops.partial(_scaled_gradient, factor), grads)
