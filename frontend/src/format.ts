@@ -44,6 +44,10 @@ export function formatScale(v: number): string {
   return v > 0 && Number.isInteger(power) ? `2${superscript(power)}` : formatSignificant(v, 4);
 }
 
+/** 3e-4, but 0.15 */
+export const formatRate = (v: number): string =>
+  v === 0 ? "0" : Math.abs(v) >= 0.1 ? trimZeros(formatSignificant(v, 3)) : formatExponent(v, 3);
+
 export function formatValue(v: number, role: OverlayRole): string {
   if (Number.isNaN(v)) return "NaN";
   if (!Number.isFinite(v)) return v > 0 ? "+Inf" : "−Inf";
@@ -53,7 +57,7 @@ export function formatValue(v: number, role: OverlayRole): string {
     case "grad_norm":
       return formatSignificant(v, 3);
     case "lr":
-      return v === 0 ? "0" : formatExponent(v, 3);
+      return formatRate(v);
     case "loss_scale":
       return formatScale(v);
   }

@@ -8,7 +8,8 @@ import { X_AXES, type XAxis } from "./roles";
 import type { ThemeChoice } from "./theme";
 
 export type Mode = "lanes" | "merged";
-export type YRange = "full" | "robust";
+export const Y_RANGES = ["auto", "full", "robust"] as const;
+export type YRange = (typeof Y_RANGES)[number];
 
 export interface View {
   /** Chosen runs in the order they were chosen; null until the user chose any. */
@@ -33,7 +34,7 @@ export const DEFAULT_VIEW: View = {
   smoothing: 0.9,
   one: "merged",
   many: "lanes",
-  y: "full",
+  y: "auto",
   filter: "",
   theme: "auto",
 };
@@ -56,7 +57,7 @@ const VALID: { [K in keyof View]: (v: unknown) => v is View[K] } = {
   smoothing: (v): v is number => finite(v) && v >= 0 && v < 1,
   one: oneOf<Mode>("lanes", "merged"),
   many: oneOf<Mode>("lanes", "merged"),
-  y: oneOf<YRange>("full", "robust"),
+  y: oneOf<YRange>(...Y_RANGES),
   filter: (v): v is string => typeof v === "string" && v.length <= 500,
   theme: oneOf<ThemeChoice>("auto", "light", "dark"),
 };

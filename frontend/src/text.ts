@@ -99,8 +99,9 @@ export const text = {
       merged: "All metrics in one frame, each on its own axis",
     } satisfies Record<Mode, string>,
     yRange: "y range",
-    yRanges: { full: "full", robust: "robust" } satisfies Record<YRange, string>,
-    yRangeTitle: "full shows every point; robust leaves out the most extreme ones and says how many",
+    yRanges: { auto: "auto", full: "full", robust: "robust" } satisfies Record<YRange, string>,
+    yRangeTitle:
+      "full shows every point; robust leaves out the most extreme ones and says how many; auto is full unless those would flatten all others",
     smoothed: (smoothing: number) => `loss, EMA ${formatSmoothing(smoothing)}`,
     unsmoothed: "loss, as logged",
     band: "raw, min–max per pixel",
@@ -188,6 +189,10 @@ export const text = {
       "The overlay draws training loss, learning rate, grad norm and loss scale. What was logged is:",
     columns: { run: "Run", metric: "Metric", tag: "Tag", points: "Points", last: "Last value" },
     moreRows: (n: number) => `and ${plural(n, "more")}`,
+  },
+  fault: {
+    title: "This picture could not be drawn",
+    what: "That is a fault of the tab, not of the training. Choose other runs or reload; the browser's console has the details for a report.",
   },
   banner: {
     kept: (time: string) => `The picture is the one of ${time}.`,

@@ -26,7 +26,7 @@ function input(change: Partial<PlanInput>): PlanInput {
     x: "step",
     zoom: null,
     loaded: null,
-    robust: false,
+    y: "full",
     totalSteps: null,
     width: 1000,
     height: 600,
@@ -70,15 +70,43 @@ describe("y ranges", () => {
       last: range(100, (i) => (i === 50 ? 5000 : 2 + i / 100)),
     });
     const trimmed = s.map((one) => ({ ...one, p1: 2, p99: 3 }));
-    expect(roleExtent(trimmed, "loss", null, false).range![1]).toBe(5000);
-    const robust = roleExtent(trimmed, "loss", null, true);
+    expect(roleExtent(trimmed, "loss", null, "full").range![1]).toBe(5000);
+    const robust = roleExtent(trimmed, "loss", null, "robust");
     expect(robust.range![1]).toBeLessThan(4);
     expect(robust.clipped).toEqual({ exact: true, above: 1, below: 0, max: 5000, min: 2 });
   });
 
+  it("are full by themselves unless an outlier would flatten all others", () => {
+    const spike = (height: number) => range(100, (i) => (i === 50 ? height : 2 + i / 100));
+    const of = (height: number) => {
+      const s = segments({ run: "a", role: "loss", x: range(100, (i) => i), last: spike(height) });
+      return roleExtent(
+        s.map((one) => ({ ...one, p1: 2, p99: 3 })),
+        "loss",
+        null,
+        "auto",
+      );
+    };
+    expect(of(5).clipped).toBeNull();
+    expect(of(5000).clipped).toMatchObject({ above: 1, max: 5000 });
+  });
+
+  it("follow the healthy runs where one of several has diverged", () => {
+    const flat = (run: string, level: number): TestSegment => ({
+      run,
+      role: "loss",
+      x: range(50, (i) => i),
+      last: range(50, (i) => level + i / 50),
+    });
+    const s = segments(flat("a", 2), flat("b", 2.1), flat("c", 1e20));
+    const extent = roleExtent(s, "loss", null, "auto");
+    expect(extent.range![1]).toBeLessThan(4);
+    expect(extent.clipped).toMatchObject({ above: 50 });
+  });
+
   it("count what a log axis cannot show", () => {
     const s = segments({ run: "a", role: "grad_norm", x: [1, 2, 3], last: [0, 1, 10] });
-    const extent = roleExtent(s, "grad_norm", null, false);
+    const extent = roleExtent(s, "grad_norm", null, "full");
     expect(extent.range).toEqual([0, 1]);
     expect(extent.nonPositive).toBe(1);
   });
@@ -86,14 +114,14 @@ describe("y ranges", () => {
   it("are of finite width for a constant", () => {
     for (const role of ["loss", "grad_norm", "lr", "loss_scale"] as const) {
       const s = segments({ run: "a", role, x: [1, 2], last: [4, 4] });
-      const [lo, hi] = roleExtent(s, role, null, false).range!;
+      const [lo, hi] = roleExtent(s, role, null, "full").range!;
       expect(hi).toBeGreaterThan(lo);
     }
   });
 
   it("look only at the window", () => {
     const s = segments({ run: "a", role: "loss", x: [0, 10, 20], last: [100, 2, 3] });
-    expect(roleExtent(s, "loss", { from: 5, to: 25 }, false).range).toEqual([2, 3]);
+    expect(roleExtent(s, "loss", { from: 5, to: 25 }, "full").range).toEqual([2, 3]);
   });
 
   it("mark a zone without any finite value as empty", () => {

@@ -82,7 +82,8 @@ describe("y ticks", () => {
 
   it("use as many decimals as the step needs", () => {
     expect(labels(linearTicks(1.9, 2.1, 4))).toEqual(["1.90", "1.95", "2.00", "2.05", "2.10"]);
-    expect(labels(linearTicks(0, 5e6, 2))).toEqual(["0", "2.5e6", "5e6"]);
+    expect(labels(linearTicks(0, 2e23, 5))).toEqual(["0", "5e22", "1e23", "1.5e23", "2e23"]);
+    expect(labels(learningRateTicks(0, 2, 4))).toEqual(["0", "0.5", "1.0", "1.5", "2.0"]);
   });
 });
 

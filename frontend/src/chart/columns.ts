@@ -3,7 +3,7 @@
  * point, with the lowest, highest and last value in it. Only typed arrays, reused between calls.
  */
 import type { Segment } from "../decode";
-import { lowerBound } from "./extent";
+import { lowerBound } from "./window";
 
 export interface Columns {
   n: number;

@@ -54,14 +54,17 @@ function drawZone(p: Painting, zone: Zone, y: YScale, order: readonly DrawnRun[]
     clip(ctx, p.left, p.top + top * ratio, p.width, (bottom - top) * ratio);
   }
   for (const run of order) {
-    const faded: Stroke = {
-      colour: lineLook(p, zone, run, order).colour,
-      width: Math.max(1, 1.25 * ratio),
-      alpha: 0.5,
-    };
+    const { colour } = lineLook(p, zone, run, order);
     for (const s of p.segments(zone.role, run.run)) {
       if (s.current) continue;
       const c = p.columns(s);
+      // Where its points crowd, the branch would be more ink than the curve that took its place.
+      const crowded = curve && c.density * ratio > 0.3;
+      const faded: Stroke = {
+        colour,
+        width: Math.max(1, (crowded ? 1 : 1.25) * ratio),
+        alpha: crowded ? 0.32 : 0.5,
+      };
       if (curve) paintLine(ctx, c, c.last, y, faded, null, dot);
       else paintSteps(ctx, c, y, faded, null, dot);
     }
@@ -170,16 +173,25 @@ function drawPeaks(
     const foot = toPixel(y, scene.smoothing > 0 ? c.smoothed[i]! : c.lo[i]!);
     const ring = 3.5 * ratio;
     const cutOff = p.plan.mode === "lanes" ? p.top + zone.band.top * ratio : p.top;
-    if (foot - top < 3 * ring || top < cutOff || x < p.left || x > p.left + p.width) return;
+    if (foot - top < 3 * ring || foot < cutOff || x < p.left || x > p.left + p.width) return;
+    const at = Math.max(top, cutOff + ring);
     ctx.globalAlpha = line.alpha;
     ctx.strokeStyle = line.colour;
     ctx.lineWidth = 1.25 * ratio;
     ctx.beginPath();
     ctx.moveTo(x, foot);
-    ctx.lineTo(x, top + ring);
+    ctx.lineTo(x, at + ring);
     ctx.stroke();
     ctx.beginPath();
-    ctx.arc(x, top, ring, 0, 2 * Math.PI);
+    if (top >= cutOff) {
+      ctx.arc(x, top, ring, 0, 2 * Math.PI);
+    } else {
+      // Higher than the range goes: an arrow at the edge instead of a ring at the value.
+      ctx.moveTo(x - ring, at + ring);
+      ctx.lineTo(x, at - ring);
+      ctx.lineTo(x + ring, at + ring);
+      ctx.closePath();
+    }
     ctx.fillStyle = p.tokens.surface;
     ctx.fill();
     ctx.lineWidth = 1.5 * ratio;
@@ -195,7 +207,7 @@ function drawPeaks(
         `${11 * ratio}px ${FONT_FAMILY}`,
         p.tokens.text2,
         x + 8 * ratio,
-        Math.max(top, p.top + 7 * ratio),
+        Math.max(at, p.top + 7 * ratio),
       );
     }
   });

@@ -4,11 +4,11 @@ import { formatScale, formatSignificant, formatValue } from "../format";
 import { type OverlayRole, ROLE_STYLE } from "../roles";
 import { text } from "../text";
 import { FONT_FAMILY, type Painting } from "./canvas";
-import { lowerBound } from "./extent";
 import { type LabelBox, separateLabels } from "./labels";
 import { toPixel, type YScale } from "./paint";
 import type { Zone } from "./plan";
 import type { DrawnRun } from "./scene";
+import { lowerBound } from "./window";
 
 export interface EndLabel {
   /** End of the line, canvas px. */
@@ -91,9 +91,10 @@ export function drawEndLabels(p: Painting, labels: readonly EndLabel[]): void {
     const flip = label.x + GAP * ratio + size > right;
     return { name, swatch, size, flip, at: flip ? label.x - GAP * ratio - size : label.x + GAP * ratio };
   });
-  const boxes = labels.map((label, i): LabelBox => {
+  const boxes: LabelBox[] = [];
+  labels.forEach((label, i) => {
     const { at, size } = measured[i]!;
-    return { left: at, width: size, y: freeHeight(p, label, at, size) };
+    boxes.push({ left: at, width: size, y: freeHeight(p, label, at, size, boxes) });
   });
   const half = (APART / 2) * ratio;
   const placed = separateLabels(boxes, APART * ratio, p.top + half, p.top + p.height - half);
@@ -139,8 +140,14 @@ export function writeOver(
   ctx.fillText(what, x, y);
 }
 
-/** The height nearest to the line's end at which no drawn line passes through the label. */
-function freeHeight(p: Painting, label: EndLabel, left: number, width: number): number {
+/** The height nearest to the line's end with no drawn line and no other label in the way. */
+function freeHeight(
+  p: Painting,
+  label: EndLabel,
+  left: number,
+  width: number,
+  placed: readonly LabelBox[],
+): number {
   const near = 9 * p.ratio;
   const passing: number[] = [];
   for (const run of p.scene.runs) {
@@ -156,10 +163,12 @@ function freeHeight(p: Painting, label: EndLabel, left: number, width: number): 
       }
     }
   }
-  for (const away of [0, -13, 13, -20, 20, -28, 28]) {
+  const beside = placed.filter((b) => b.left < left + width && left < b.left + b.width);
+  for (const away of [0, -13, 13, -20, 20, -28, 28, -42, 42, -56]) {
     const y = label.y + away * p.ratio;
     if (y < p.top + 4 || y > p.top + p.height - 4) continue;
-    if (passing.every((other) => Math.abs(other - y) > near)) return y;
+    if (passing.some((other) => Math.abs(other - y) <= near)) continue;
+    if (beside.every((b) => Math.abs(b.y - y) >= APART * p.ratio)) return y;
   }
   return label.y;
 }

@@ -1,6 +1,9 @@
 /** How far the data reach, and what a narrower range would cut off. */
 import type { Segment } from "../decode";
 import { type OverlayRole, ROLE_STYLE, type Transform } from "../roles";
+import type { YRange } from "../state";
+import { robustRange } from "./robust";
+import { eachPoint, type Window } from "./window";
 
 export interface Clipped {
   /** False where a bucket of points counts as one. */
@@ -22,29 +25,15 @@ export interface Extent {
 export const transformOf = (t: Transform): ((v: number) => number) =>
   t === "log10" ? Math.log10 : t === "log2" ? Math.log2 : (v) => v;
 
-/** First index whose x is not below the wanted one. */
-export function lowerBound(x: Float64Array, wanted: number): number {
-  let lo = 0;
-  let hi = x.length;
-  while (lo < hi) {
-    const mid = (lo + hi) >> 1;
-    if (x[mid]! < wanted) lo = mid + 1;
-    else hi = mid;
-  }
-  return lo;
-}
-
-export interface Window {
-  readonly from: number;
-  readonly to: number;
-}
+/** From this many times the robust range on, the full one flattens everything but its outliers. */
+const OUTLYING = 5;
 
 /** Range of one role's segments over a window of x. */
 export function roleExtent(
   segments: readonly Segment[],
   role: OverlayRole,
   window: Window | null,
-  robust: boolean,
+  wanted: YRange,
 ): Extent {
   const log = ROLE_STYLE[role].transform !== "linear";
   let lo = Number.POSITIVE_INFINITY;
@@ -61,41 +50,24 @@ export function roleExtent(
   });
   if (lo > hi) return { range: null, clipped: null, nonPositive };
 
-  let clipped: Clipped | null = null;
-  if (robust) {
-    const [low, high] = robustRange(segments, log) ?? [lo, hi];
-    let above = 0;
-    let below = 0;
-    eachPoint(segments, window, (min, max) => {
-      if (max > high) above++;
-      if (min < low && !(log && min <= 0)) below++;
-    });
-    if (above || below) clipped = { exact: segments.every((s) => s.raw), above, below, max: hi, min: lo };
-    lo = Math.max(lo, low);
-    hi = Math.min(hi, high);
-    if (lo > hi) [lo, hi] = [Math.min(lo, hi), Math.max(lo, hi)];
-  }
   const f = transformOf(ROLE_STYLE[role].transform);
-  return { range: padded(f(lo), f(hi), role), clipped, nonPositive };
-}
+  const robust = wanted === "full" ? null : robustRange(segments, role, window);
+  const used =
+    robust && (wanted === "robust" || f(hi) - f(lo) > OUTLYING * (f(robust[1]) - f(robust[0])))
+      ? robust
+      : null;
+  if (!used) return { range: padded(f(lo), f(hi), role), clipped: null, nonPositive };
 
-/** Percentiles 1 and 99 over the segments, with a margin of a tenth of the way between them. */
-function robustRange(segments: readonly Segment[], log: boolean): [number, number] | null {
-  let low = Number.POSITIVE_INFINITY;
-  let high = Number.NEGATIVE_INFINITY;
-  for (const s of segments) {
-    if (s.p1 === null || s.p99 === null) continue;
-    low = Math.min(low, s.p1);
-    high = Math.max(high, s.p99);
-  }
-  if (low > high) return null;
-  if (log) {
-    if (low <= 0) return [0, high * 1.5];
-    const factor = (high / low) ** 0.1;
-    return [low / factor, high * factor];
-  }
-  const margin = (high - low) * 0.1;
-  return [low - margin, high + margin];
+  const [low, high] = [Math.max(lo, used[0]), Math.min(hi, used[1])];
+  let above = 0;
+  let below = 0;
+  eachPoint(segments, window, (min, max) => {
+    if (max > high) above++;
+    if (min < low && !(log && min <= 0)) below++;
+  });
+  const exact = segments.every((s) => s.raw);
+  const clipped = above || below ? { exact, above, below, max: hi, min: lo } : null;
+  return { range: padded(f(low), f(high), role), clipped, nonPositive };
 }
 
 function padded(lo: number, hi: number, role: OverlayRole): [number, number] {
@@ -111,19 +83,4 @@ function padded(lo: number, hi: number, role: OverlayRole): [number, number] {
   if (hi > lo) return [lo, hi];
   const around = ROLE_STYLE[role].transform === "log10" ? 0.5 : Math.abs(lo) * 0.05 || 0.5;
   return [lo - around, hi + around];
-}
-
-function eachPoint(
-  segments: readonly Segment[],
-  window: Window | null,
-  visit: (min: number, max: number) => void,
-): void {
-  for (const s of segments) {
-    const first = window ? lowerBound(s.x, window.from) : 0;
-    for (let i = first; i < s.n; i++) {
-      if (window && s.x[i]! > window.to) break;
-      const min = s.min[i]!;
-      if (min === min) visit(min, s.max[i]!);
-    }
-  }
 }

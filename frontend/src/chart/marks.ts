@@ -3,12 +3,14 @@ import type { Segment } from "../decode";
 import { formatPosition } from "../format";
 import { isOverlayRole, type XAxis } from "../roles";
 import { text } from "../text";
-import { lowerBound, type Window } from "./extent";
+import { lowerBound, type Window } from "./window";
 
 export interface Mark {
   readonly kind: "restart" | "nonfinite";
   readonly run: string;
   readonly x: number;
+  /** On the pill of a stretch without finite values: which kind. */
+  readonly label: "" | "NaN" | "Inf";
   readonly title: string;
   /** The stretch the mark is about. */
   readonly span: Window;
@@ -58,6 +60,7 @@ function restartMarks(
       kind: "restart",
       run,
       x: at,
+      label: "",
       title: text.marks.restart(
         run,
         position(at, axis),
@@ -70,7 +73,7 @@ function restartMarks(
   for (const step of steps) {
     if (marks.some((m) => m.span.from - 1 <= step && step <= m.span.to + 1)) continue;
     const title = text.marks.restart(run, position(step, axis), "");
-    marks.push({ kind: "restart", run, x: step, title, span: { from: step, to: step } });
+    marks.push({ kind: "restart", run, x: step, label: "", title, span: { from: step, to: step } });
   }
   return marks;
 }
@@ -86,8 +89,10 @@ function goesOn(segments: readonly Segment[], branch: Segment, after: number): n
 
 function nonFinite(run: string, segments: readonly Segment[], axis: XAxis): Mark[] {
   const stretches: { from: number; to: number; title: string }[] = [];
+  let label: Mark["label"] = "Inf";
   for (const s of segments) {
     if (!s.current || !s.nonfinite || !isOverlayRole(s.role) || s.nonfinite.idx.length === 0) continue;
+    if (s.nonfinite.nan.some((n) => n > 0)) label = "NaN";
     const at = Array.from(s.nonfinite.idx, (i) => s.x[i]!);
     const from = at[0]!;
     const to = at[at.length - 1]!;
@@ -104,7 +109,14 @@ function nonFinite(run: string, segments: readonly Segment[], axis: XAxis): Mark
   const from = Math.min(...stretches.map((s) => s.from));
   const to = Math.max(...stretches.map((s) => s.to));
   return [
-    { kind: "nonfinite", run, x: from, title: stretches.map((s) => s.title).join("\n"), span: { from, to } },
+    {
+      kind: "nonfinite",
+      run,
+      x: from,
+      label,
+      title: stretches.map((s) => s.title).join("\n"),
+      span: { from, to },
+    },
   ];
 }
 

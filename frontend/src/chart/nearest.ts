@@ -1,7 +1,7 @@
 /** What was logged nearest to the cursor: really logged points, never values read off a line. */
 import type { Segment } from "../decode";
 import { OVERLAY_ROLES, type OverlayRole, ROLE_STYLE } from "../roles";
-import { lowerBound } from "./extent";
+import { lowerBound } from "./window";
 
 export interface Cell {
   readonly x: number;

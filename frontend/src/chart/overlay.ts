@@ -8,13 +8,13 @@ import type { OverlayRole } from "../roles";
 import { TOKENS } from "../theme";
 import { FONT_FAMILY, painting } from "./canvas";
 import { drawScene } from "./draw";
-import { lowerBound, type Window } from "./extent";
 import { drawGrid } from "./grid";
 import { findMarks, type Mark } from "./marks";
 import { type Reading, type Readings, readAt } from "./nearest";
 import { toPixel } from "./paint";
 import { type Plan, planOverlay, zoneScale } from "./plan";
 import type { Scene } from "./scene";
+import { lowerBound, type Window } from "./window";
 
 export interface AxisPlace {
   readonly role: OverlayRole;
@@ -182,7 +182,7 @@ export class OverlayChart {
       x: scene.x,
       zoom: this.pan ?? scene.zoom,
       loaded: scene.loaded,
-      robust: scene.robust,
+      y: scene.y,
       totalSteps: scene.totalSteps,
       width: plotWidth,
       height: plotHeight,

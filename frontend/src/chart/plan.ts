@@ -4,9 +4,10 @@
  */
 import type { Segment } from "../decode";
 import { OVERLAY_ROLES, type OverlayRole, ROLE_STYLE, type XAxis } from "../roles";
-import type { Mode } from "../state";
-import { type Clipped, roleExtent, transformOf, type Window } from "./extent";
+import type { Mode, YRange } from "../state";
+import { type Clipped, roleExtent, transformOf } from "./extent";
 import { type Tick, xTicks, yTicks } from "./ticks";
+import type { Window } from "./window";
 import { type Band, laneBands, mergedBands, stretchedRange } from "./zones";
 
 export interface PlanInput {
@@ -18,7 +19,7 @@ export interface PlanInput {
   readonly zoom: Window | null;
   /** The stretch the segments were asked for; y ranges come from it while a new one is on its way. */
   readonly loaded: Window | null;
-  readonly robust: boolean;
+  readonly y: YRange;
   readonly totalSteps: number | null;
   /** Plot area, CSS px. */
   readonly width: number;
@@ -61,7 +62,7 @@ export function planOverlay(input: PlanInput): Plan {
   const zones = roles.map((role, i): Zone => {
     const band = bands[i]!;
     const own = input.segments.filter((s) => s.role === role);
-    const extent = roleExtent(own, role, input.loaded, input.robust);
+    const extent = roleExtent(own, role, input.loaded, input.y);
     const [lo, hi] = extent.range ?? (ROLE_STYLE[role].transform === "linear" ? [0, 1] : [-1, 1]);
     const inner = mode === "lanes" ? withRoomForRugs(band, rugHeight(role, input)) : band;
     const size = inner.bottom - inner.top;

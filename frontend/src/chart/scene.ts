@@ -2,9 +2,9 @@
 import type { RunInfo } from "../api";
 import type { Segment } from "../decode";
 import type { OverlayRole, XAxis } from "../roles";
-import type { Mode } from "../state";
+import type { Mode, YRange } from "../state";
 import type { ThemeName } from "../theme";
-import type { Window } from "./extent";
+import type { Window } from "./window";
 
 export interface DrawnRun {
   readonly info: RunInfo;
@@ -22,7 +22,7 @@ export interface Scene {
   readonly x: XAxis;
   readonly zoom: Window | null;
   readonly loaded: Window | null;
-  readonly robust: boolean;
+  readonly y: YRange;
   readonly smoothing: number;
   readonly totalSteps: number | null;
   /** Segments are still on their way. */

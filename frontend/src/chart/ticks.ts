@@ -9,10 +9,10 @@ export interface Tick {
 }
 
 /** 1, 2, 2.5 or 5 times a power of ten, so that at most `most` steps fit into `span`. */
-export function niceStep(span: number, most: number): number {
+export function niceStep(span: number, most: number, steps: readonly number[] = [1, 2, 2.5, 5, 10]): number {
   const rough = span / Math.max(1, most);
   const power = 10 ** Math.floor(Math.log10(rough));
-  for (const m of [1, 2, 2.5, 5, 10]) if (m * power >= rough * 0.999999) return m * power;
+  for (const m of steps) if (m * power >= rough * 0.999999) return m * power;
   return 10 * power;
 }
 
@@ -33,10 +33,11 @@ function decimalsOf(step: number): number {
 }
 
 export function linearTicks(lo: number, hi: number, most: number): Tick[] {
-  const step = niceStep(hi - lo, most);
-  const decimals = decimalsOf(step);
   const size = Math.max(Math.abs(lo), Math.abs(hi));
   const exponents = size >= 1e5 || size < 1e-3;
+  // 1.75e23 is too wide for the axis.
+  const step = exponents ? niceStep(hi - lo, most, [1, 2, 5, 10]) : niceStep(hi - lo, most);
+  const decimals = decimalsOf(step);
   return multiples(lo, hi, step).map((v) => ({
     at: v,
     label: exponents ? (v === 0 ? "0" : formatExponent(v)) : v.toFixed(decimals),
@@ -44,9 +45,11 @@ export function linearTicks(lo: number, hi: number, most: number): Tick[] {
 }
 
 export function learningRateTicks(lo: number, hi: number, most: number): Tick[] {
-  return multiples(lo, hi, niceStep(hi - lo, most)).map((v) => ({
+  const step = niceStep(hi - lo, most);
+  const plain = Math.max(Math.abs(lo), Math.abs(hi)) >= 0.1;
+  return multiples(lo, hi, step).map((v) => ({
     at: v,
-    label: Math.abs(v) < 1e-15 ? "0" : formatExponent(v),
+    label: Math.abs(v) < step * 1e-6 ? "0" : plain ? v.toFixed(decimalsOf(step)) : formatExponent(v),
   }));
 }
 

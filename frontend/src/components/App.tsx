@@ -1,7 +1,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Window } from "../chart/extent";
 import { type Plan, presentRoles } from "../chart/plan";
 import type { Scene } from "../chart/scene";
+import type { Window } from "../chart/window";
 import type { Segment } from "../decode";
 import { distinctParts, middleEllipsis } from "../names";
 import { slotColour } from "../palette";
@@ -14,6 +14,7 @@ import { Banner } from "./Banner";
 import { Bar } from "./Bar";
 import { ChartHead } from "./ChartHead";
 import { NoMetrics, NothingChosen, OtherRoles } from "./EmptyState";
+import { Guard } from "./Guard";
 import { Notes } from "./Notes";
 import { Overlay } from "./Overlay";
 import { RunList } from "./RunList";
@@ -29,7 +30,9 @@ export function App({ session }: { session: Session }) {
       <RunList session={session} state={state} theme={theme} />
       <main class="main">
         <Banner session={session} state={state} />
-        <Main session={session} state={state} theme={theme} />
+        <Guard token={state.frame}>
+          <Main session={session} state={state} theme={theme} />
+        </Guard>
       </main>
     </div>
   );
@@ -99,7 +102,7 @@ function makeScene(session: Session, theme: ThemeName, pending: boolean): Scene 
     x: session.x,
     zoom: windowOf(from, to),
     loaded: here && windowOf(here.query.from, here.query.to),
-    robust: view.y === "robust",
+    y: view.y,
     smoothing: view.smoothing,
     totalSteps: totals.length ? Math.max(...totals) : null,
     pending,

@@ -1,7 +1,7 @@
 import type { Scene } from "../chart/scene";
 import { isOverlayRole, ROLE_STYLE } from "../roles";
 import type { Session } from "../session";
-import type { Mode, YRange } from "../state";
+import { type Mode, Y_RANGES, type YRange } from "../state";
 import { text } from "../text";
 import { LineSample } from "./LineSample";
 
@@ -47,7 +47,7 @@ export function ChartHead({ session, scene }: { session: Session; scene: Scene }
           value={view.y}
           onChange={(e) => session.setView({ y: e.currentTarget.value as YRange })}
         >
-          {(["full", "robust"] as const).map((y) => (
+          {Y_RANGES.map((y) => (
             <option key={y} value={y}>
               {text.chart.yRanges[y]}
             </option>

@@ -241,7 +241,7 @@ function Pills({ layout, session }: { layout: Layout; session: Session }) {
             aria-label={title}
             onClick={() => session.setView(around(own, session))}
           >
-            {kind === "restart" ? <RestartIcon /> : "NaN"}
+            {kind === "restart" ? <RestartIcon /> : own.some((m) => m.label === "NaN") ? "NaN" : "Inf"}
             {own.length > 1 && <span>{own.length}</span>}
           </button>
         );

@@ -1,0 +1,34 @@
+/** A stretch of x, and the points of a segment in it. */
+import type { Segment } from "../decode";
+
+/** First index whose x is not below the wanted one. */
+export function lowerBound(x: Float64Array, wanted: number): number {
+  let lo = 0;
+  let hi = x.length;
+  while (lo < hi) {
+    const mid = (lo + hi) >> 1;
+    if (x[mid]! < wanted) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo;
+}
+
+export interface Window {
+  readonly from: number;
+  readonly to: number;
+}
+
+export function eachPoint(
+  segments: readonly Segment[],
+  window: Window | null,
+  visit: (min: number, max: number) => void,
+): void {
+  for (const s of segments) {
+    const first = window ? lowerBound(s.x, window.from) : 0;
+    for (let i = first; i < s.n; i++) {
+      if (window && s.x[i]! > window.to) break;
+      const min = s.min[i]!;
+      if (min === min) visit(min, s.max[i]!);
+    }
+  }
+}
