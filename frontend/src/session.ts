@@ -122,7 +122,13 @@ export class Session extends Store<SessionState> {
     const known = view.runs?.filter((name) => runs.has(name));
     if (first && view.runs?.length && known?.length === 0) view = { ...view, runs: null };
     this.patch({ answer, runs, order: listOrder(answer.runs, this.state.order), view, slots });
+    if (this.x !== this.state.view.x) this.dropZoom();
     this.giveColours();
+  }
+
+  /** A window in steps means nothing on an axis of hours. */
+  private dropZoom(): void {
+    this.patch({ view: { ...this.state.view, from: null, to: null } });
   }
 
   /** The chosen runs that exist, in the order of choosing. */
@@ -161,9 +167,11 @@ export class Session extends Store<SessionState> {
   }
 
   setView(change: Partial<View>, soon = false): void {
-    const view = { ...this.state.view, ...change };
-    this.patch({ view });
+    const axis = this.x;
+    this.patch({ view: { ...this.state.view, ...change } });
+    if (this.x !== axis) this.dropZoom();
     this.giveColours();
+    const { view } = this.state;
     if (this.state.answer) rememberView(this.state.answer.searched.logdir, view);
     window.clearTimeout(this.settle);
     if (soon) this.settle = window.setTimeout(() => void this.loadSeries(), SETTLE_MS);

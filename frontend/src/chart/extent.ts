@@ -51,7 +51,9 @@ export function roleExtent(
   if (lo > hi) return { range: null, clipped: null, nonPositive };
 
   const f = transformOf(ROLE_STYLE[role].transform);
-  const robust = wanted === "full" ? null : robustRange(segments, role, window);
+  // A log axis has room for outliers: by itself it never cuts.
+  const whole = wanted === "full" || (wanted === "auto" && log);
+  const robust = whole ? null : robustRange(segments, role, window);
   const used =
     robust && (wanted === "robust" || f(hi) - f(lo) > OUTLYING * (f(robust[1]) - f(robust[0])))
       ? robust

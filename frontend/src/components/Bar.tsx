@@ -21,7 +21,7 @@ export function Bar({ session, state, theme }: { session: Session; state: Sessio
           data-testid="x-axis"
           value={session.x}
           disabled={idle}
-          onChange={(e) => session.setView({ x: e.currentTarget.value as XAxis, from: null, to: null })}
+          onChange={(e) => session.setView({ x: e.currentTarget.value as XAxis })}
         >
           {X_AXES.map((axis) => (
             <option

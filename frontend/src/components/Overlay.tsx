@@ -100,7 +100,6 @@ export function Overlay({ session, scene, status, onPlan }: Props) {
         tabIndex={0}
         role="img"
         aria-label={summary(scene, layout?.plan ?? null)}
-        title=""
         onKeyDown={onKeyDown}
       />
       {layout && <Titles layout={layout} scene={scene} panel={size.width} />}

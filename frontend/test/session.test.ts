@@ -1,0 +1,142 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { type Api, ApiError, type RunInfo, type SeriesQuery } from "../src/api";
+import { decodeSeries, type SeriesAnswer } from "../src/decode";
+import { Session } from "../src/session";
+import { encode } from "./thb1";
+
+const info = { tag: "", unit: "", points: 10, first_step: 0, last_step: 10, last_value: 1 };
+const run = (name: string, axes: RunInfo["axes"] = ["step", "wall"]): RunInfo => ({
+  run: name,
+  source: "manifest",
+  status: "ended",
+  last_wall_time: 1,
+  verdict: "ok",
+  total_steps: null,
+  notes: [],
+  missing: [],
+  axes,
+  restarts: [],
+  roles: { loss: info },
+});
+
+class FakeServer implements Api {
+  readonly asked: { query: SeriesQuery; signal: AbortSignal; answer: (a: SeriesAnswer) => void }[] = [];
+  fault: ApiError | null = null;
+  list = [run("a"), run("b", ["step"])];
+
+  async runs() {
+    if (this.fault) throw this.fault;
+    const searched = { logdir: "/logs", directories: 2, event_files: 2, tags: 2, problems: [] };
+    return { searched, runs: this.list, without_metrics: [] };
+  }
+
+  series(query: SeriesQuery, signal: AbortSignal) {
+    return new Promise<SeriesAnswer>((answer, fail) => {
+      signal.addEventListener("abort", () => fail(new DOMException("", "AbortError")));
+      this.asked.push({ query, signal, answer });
+    });
+  }
+
+  async settle() {
+    this.asked.at(-1)!.answer(decodeSeries(encode([{ run: "a", role: "loss", x: [1], last: [2] }])));
+    await vi.advanceTimersByTimeAsync(0);
+  }
+}
+
+function storage(): Storage {
+  const kept = new Map<string, string>();
+  return {
+    getItem: (k: string) => kept.get(k) ?? null,
+    setItem: (k: string, v: string) => kept.set(k, v),
+  } as never;
+}
+
+let server: FakeServer;
+let session: Session;
+
+beforeEach(async () => {
+  vi.useFakeTimers();
+  vi.stubGlobal("window", globalThis);
+  vi.stubGlobal("location", { hash: "", pathname: "/", search: "" });
+  vi.stubGlobal("history", { replaceState: () => {} });
+  vi.stubGlobal("localStorage", storage());
+  vi.stubGlobal("sessionStorage", storage());
+  server = new FakeServer();
+  session = new Session(server);
+  void session.reload();
+  await vi.advanceTimersByTimeAsync(0);
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+describe("a session", () => {
+  it("aborts a request that another one overtakes", async () => {
+    session.setView({ from: 1, to: 5 });
+    expect(server.asked.map((a) => a.signal.aborted)).toEqual([true, false]);
+    expect(server.asked[1]!.query).toMatchObject({ from: 1, to: 5, runs: ["a"] });
+    await server.settle();
+    expect(session.state).toMatchObject({ loading: false, problem: null });
+  });
+
+  it("sends one request for the many values of a slider", async () => {
+    await server.settle();
+    for (const smoothing of [0.1, 0.2, 0.3]) session.setView({ smoothing }, true);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(server.asked.slice(1).map((a) => a.query.smoothing)).toEqual([0.3]);
+  });
+
+  it("keeps zoom and choice when the data are reloaded", async () => {
+    session.setView({ from: 1, to: 5, runs: ["b", "a"] });
+    void session.reload();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(server.asked.at(-1)!.query).toMatchObject({ from: 1, to: 5, runs: ["b", "a"] });
+  });
+
+  it("keeps the last picture while the server is gone, and comes back by itself", async () => {
+    await server.settle();
+    const { frame } = session.state;
+    server.fault = new ApiError("TensorBoard does not answer.", "", true);
+    await session.reload();
+    expect(session.state.frame).toBe(frame);
+    expect(session.state.problem).toMatchObject({ message: "TensorBoard does not answer." });
+    server.fault = null;
+    await vi.advanceTimersByTimeAsync(2500);
+    await server.settle();
+    expect(session.state.problem).toBeNull();
+  });
+
+  it("does not insist where trying again cannot help", async () => {
+    server.fault = new ApiError("Bad.", "", false);
+    await session.reload();
+    expect(session.state.problem!.retryAt).toBeNull();
+  });
+
+  it("drops a zoom whose axis is gone", async () => {
+    session.setView({ x: "wall" });
+    session.setView({ from: 1e9, to: 2e9 });
+    session.setView({ runs: ["b"] });
+    expect(session.x).toBe("step");
+    expect(session.query).toMatchObject({ x: "step", from: null, to: null });
+  });
+
+  it("remembers the choice for the next visit, but not the zoom", async () => {
+    session.setView({ runs: ["b"], from: 1, to: 5 });
+    vi.stubGlobal("sessionStorage", storage());
+    const next = new Session(server);
+    void next.reload();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(next.query).toMatchObject({ runs: ["b"], from: null });
+  });
+
+  it("starts anew where all remembered runs are gone", async () => {
+    session.setView({ runs: ["b"] });
+    server.list = [run("c")];
+    const next = new Session(server);
+    void next.reload();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(next.chosen).toEqual(["c"]);
+  });
+});
