@@ -21,7 +21,6 @@ function input(change: Partial<PlanInput>): PlanInput {
   return {
     segments: [],
     roles: ["loss"],
-    runCount: 1,
     mode: "lanes",
     x: "step",
     zoom: null,

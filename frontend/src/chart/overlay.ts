@@ -177,7 +177,6 @@ export class OverlayChart {
     this.plan = planOverlay({
       segments: scene.segments,
       roles: scene.roles,
-      runCount: scene.runs.length,
       mode: scene.mode,
       x: scene.x,
       zoom: this.pan ?? scene.zoom,

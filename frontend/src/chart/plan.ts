@@ -13,7 +13,6 @@ import { type Band, laneBands, mergedBands, stretchedRange } from "./zones";
 export interface PlanInput {
   readonly segments: readonly Segment[];
   readonly roles: readonly OverlayRole[];
-  readonly runCount: number;
   readonly mode: Mode;
   readonly x: XAxis;
   readonly zoom: Window | null;
@@ -94,13 +93,17 @@ function withRoomForRugs(band: Band, rug: number): Band {
 }
 
 /** Height kept free at the bottom of a lane for the ticks of NaN and overflow. */
-function rugHeight(role: OverlayRole, { segments, runCount }: PlanInput): number {
+function rugHeight(role: OverlayRole, { segments }: PlanInput): number {
   let height = 0;
   if (segments.some((s) => s.role === role && s.nonfinite)) height += NAN_RUG + RUG_GAP;
-  if (role === "loss_scale" && segments.some((s) => s.role === "overflow")) {
-    height += (runCount <= OVERFLOW_ROWS ? Math.max(1, runCount) : 1) * (OVERFLOW_RUG + RUG_GAP) + RUG_GAP;
-  }
+  const rows = role === "loss_scale" ? overflowRuns(segments).length : 0;
+  if (rows > 0) height += (rows <= OVERFLOW_ROWS ? rows : 1) * (OVERFLOW_RUG + RUG_GAP) + RUG_GAP;
   return height;
+}
+
+export function overflowRuns(segments: readonly Segment[]): string[] {
+  const some = segments.filter((s) => s.role === "overflow" && s.max.some((v) => v > 0));
+  return [...new Set(some.map((s) => s.run))];
 }
 
 /** Bottom of the overflow row of a run, CSS px above the zone's bottom. */

@@ -1,7 +1,7 @@
 /** Short ticks for what has no height: values that are not finite, and overflows of the loss scale. */
 import type { Painting } from "./canvas";
 import { paintRug } from "./paint";
-import { NAN_RUG, OVERFLOW_ROWS, OVERFLOW_RUG, overflowRow, type Zone } from "./plan";
+import { NAN_RUG, OVERFLOW_ROWS, OVERFLOW_RUG, overflowRow, overflowRuns, type Zone } from "./plan";
 
 export function drawNonFinite(p: Painting, zone: Zone): void {
   const xs: number[] = [];
@@ -23,15 +23,16 @@ export function drawNonFinite(p: Painting, zone: Zone): void {
 export function drawOverflow(p: Painting): void {
   const zone = p.plan.zones.find((z) => z.role === "loss_scale");
   if (!zone) return;
+  const some = overflowRuns(p.scene.segments);
+  const runs = p.scene.runs.filter((r) => some.includes(r.run));
   // A row for each of a few runs; with more of them one row says only that some run overflowed there.
-  const rows = p.scene.runs.length <= OVERFLOW_ROWS;
+  const rows = runs.length <= OVERFLOW_ROWS;
   const bottom = p.plan.mode === "lanes" ? zone.band.bottom : p.height / p.ratio - NAN_RUG - 3;
-  p.scene.runs.forEach((run, row) => {
+  runs.forEach((run, row) => {
     const xs: number[] = [];
     for (const s of p.segments("overflow", run.run)) {
       for (let i = 0; i < s.n; i++) if (s.max[i]! > 0) xs.push(p.px(s.x[i]!));
     }
-    if (xs.length === 0) return;
     const y = p.top + (bottom - 1 - (rows ? overflowRow(row) : 0)) * p.ratio;
     const own = p.coloursAreRoles ? p.tokens.loss_scale : run.colour;
     paintRug(p.ctx, xs, y, OVERFLOW_RUG * p.ratio, {

@@ -86,7 +86,7 @@ function labelOf(m: number, e: number): string {
 
 export function log2Ticks(lo: number, hi: number, most: number): Tick[] {
   let stride = 1;
-  while ((hi - lo) / stride > most) stride *= 2;
+  while (multiples(lo, hi, stride).length > Math.max(2, most)) stride *= 2;
   return multiples(lo, hi, stride).map((e) => ({ at: e, label: `2${superscript(Math.round(e))}` }));
 }
 

@@ -1,7 +1,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Mark } from "../chart/marks";
 import { type CursorAt, type Layout, OverlayChart } from "../chart/overlay";
-import type { Plan } from "../chart/plan";
+import { overflowRuns, type Plan } from "../chart/plan";
 import type { Scene } from "../chart/scene";
 import { formatPosition, formatValue } from "../format";
 import type { Session } from "../session";
@@ -148,7 +148,7 @@ function Titles({ layout, scene, panel }: { layout: Layout; scene: Scene; panel:
           const kind =
             zone.role === "grad_norm" ? text.chart.log10 : zone.role === "loss_scale" ? text.chart.log2 : "";
           const ticks =
-            zone.role === "loss_scale" && scene.segments.some((s) => s.role === "overflow")
+            zone.role === "loss_scale" && overflowRuns(scene.segments).length > 0
               ? text.chart.overflowTicks
               : "";
           const aside = [kind, ticks].filter(Boolean);
