@@ -63,7 +63,7 @@ function drawZone(p: Painting, zone: Zone, y: YScale, order: readonly DrawnRun[]
       const faded: Stroke = {
         colour,
         width: Math.max(1, (crowded ? 1 : 1.25) * ratio),
-        alpha: crowded ? 0.32 : 0.5,
+        alpha: crowded ? 0.42 : 0.5,
       };
       if (curve) paintLine(ctx, c, c.last, y, faded, null, dot);
       else paintSteps(ctx, c, y, faded, null, dot);
