@@ -57,7 +57,7 @@ def lr_too_high_nan(run_dir: Path, steps: int = 3000) -> None:
     raise AssertionError("this training was to become NaN")
 
 
-def grad_explosion_recovered(run_dir: Path, steps: int = 1800, broken_at: int = 900, broken: int = 2) -> None:
+def grad_explosion_recovered(run_dir: Path, steps: int = 1800, broken_at: int = 900, broken: int = 3) -> None:
     """A damaged stretch of the corpus, one rare character over and over, without clipping."""
     characters, targets = _batches(steps)
     rare = CHARACTERS.index("~")

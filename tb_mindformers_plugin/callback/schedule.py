@@ -69,8 +69,9 @@ def _constant(value: Any) -> Any:
     if any(base.__name__ == "Parameter" for base in type(value).__mro__):
         return None  # can be assigned during training
     if hasattr(value, "asnumpy"):
-        value = value.asnumpy().reshape(-1).tolist()
-        value = value[0] if len(value) == 1 else None
+        array = value.asnumpy().reshape(-1)
+        # By way of its text, as the float32 nearest to 2e-5 is 1.9999999e-5 in float64.
+        value = float(str(array[0])) if array.size == 1 else None
     if isinstance(value, bool):
         return value
     if isinstance(value, numbers.Integral):
