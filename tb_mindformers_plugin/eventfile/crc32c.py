@@ -142,3 +142,29 @@ def _zeros_operator(level: int) -> Words:
     for _ in range(_ROW):
         words = _advance(words, zero)
     return words
+
+
+@functools.lru_cache(maxsize=4096)
+def contribution(distance: int) -> Words:
+    """What a byte adds to a CRC (by XOR) when `distance` bytes follow it: (256,) by its value."""
+    if distance == 0:
+        return _table()
+    if distance % 256 == 0:
+        # Far ones by a jump, so that the chain of calls below stays short.
+        words = contribution(0)
+        for bit in range(distance.bit_length()):
+            if distance >> bit & 1:
+                words = _past_zeros(words, bit)
+        return words
+    return _advance(contribution(distance - 1), np.zeros(256, np.uint8))
+
+
+def _past_zeros(words: Words, bit: int) -> Words:
+    """Moves states past 2^bit zero bytes."""
+    level = bit - _ROW.bit_length() + 1
+    if level >= 0:
+        return _apply(_zeros_operator(level), words)
+    zero = np.zeros(words.shape, np.uint8)
+    for _ in range(1 << bit):
+        words = _advance(words, zero)
+    return words

@@ -1,153 +1,223 @@
-"""Decodes framed records into columns, through the protobuf library."""
+"""Decodes framed records into columns.
+
+Event files repeat themselves: the records of one tag (or of one set of tags logged together) differ
+in nothing but step, wall time and values. So records of equal length are decoded together by a
+template made from the first of them, whatever their order in the file. What fits no template goes
+through the protobuf library.
+"""
 
 from __future__ import annotations
 
 import collections
+import dataclasses
 import math
-from typing import Optional
+from typing import Any, Optional
 
 import numpy as np
-from google.protobuf.message import DecodeError
-from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2, types_pb2
+import numpy.typing as npt
 
 from tb_mindformers_plugin import metadata
-from tb_mindformers_plugin.eventfile.columns import Chunk, Column, HealthRecord
-from tb_mindformers_plugin.eventfile.crc32c import Bytes
-from tb_mindformers_plugin.eventfile.framing import Frames
+from tb_mindformers_plugin.eventfile import wire
+from tb_mindformers_plugin.eventfile.columns import Chunk, Column
+from tb_mindformers_plugin.eventfile.crc32c import Bytes, Positions
+from tb_mindformers_plugin.eventfile.framing import FOOTER, HEADER, Damage, Frames, payloads_sound
+from tb_mindformers_plugin.eventfile.gather import Gathered, Gatherer, width
+from tb_mindformers_plugin.eventfile.single import SingleRecords
 
-# Dtype -> (field that holds elements given one by one, numpy dtype, whether float32 cannot hold all of its values).
-_DTYPES: dict[int, tuple[str, str, bool]] = {
-    types_pb2.DT_FLOAT: ("float_val", "<f4", False),
-    types_pb2.DT_DOUBLE: ("double_val", "<f8", True),
-    types_pb2.DT_HALF: ("half_val", "<f2", False),
-    types_pb2.DT_BFLOAT16: ("half_val", "<u2", False),
-    types_pb2.DT_INT8: ("int_val", "i1", False),
-    types_pb2.DT_UINT8: ("int_val", "u1", False),
-    types_pb2.DT_INT16: ("int_val", "<i2", False),
-    types_pb2.DT_UINT16: ("int_val", "<u2", False),
-    types_pb2.DT_INT32: ("int_val", "<i4", True),
-    types_pb2.DT_UINT32: ("uint32_val", "<u4", True),
-    types_pb2.DT_INT64: ("int64_val", "<i8", True),
-    types_pb2.DT_UINT64: ("uint64_val", "<u8", True),
-    types_pb2.DT_BOOL: ("bool_val", "?", False),
-}
+Indices = npt.NDArray[np.int64]
+
+_OWN_TAGS = frozenset((metadata.RUN_TAG.encode(), metadata.EVENTS_TAG.encode()))
+
+# Fewer records than this of one length are not worth a template.
+_FEWEST = 8
+# Records from this length on are looked at one by one, and passed over where they hold no scalar.
+_LARGE = (1 << 16) - 1
+# More values than a record can hold: a point's place in the file is record * this + place in the record.
+_PLACES = 1 << 20
+# Layouts tried for records of one length before the rest is decoded one by one.
+_MOST_LAYOUTS = 256
 
 
-class _Points:
-    """The growing lists of one tag."""
+@dataclasses.dataclass(frozen=True)
+class _Part:
+    """Points of one tag that were decoded together.
 
-    __slots__ = ("step", "value", "wall", "wide")
+    Attributes:
+      order: (n,) place of the record in the file, then of the value in the record: what to sort by.
+      step, wall, value: (n,) the points.
+    """
 
-    def __init__(self) -> None:
-        self.step: list[int] = []
-        self.wall: list[float] = []
-        self.value: list[float] = []
-        self.wide = False
-
-    def column(self) -> Column:
-        dtype = np.float64 if self.wide else np.float32
-        return Column(np.array(self.step, np.int64), np.array(self.wall, np.float64), np.array(self.value, dtype))
+    order: npt.NDArray[np.int64]
+    step: npt.NDArray[np.int64]
+    wall: npt.NDArray[np.float64]
+    value: npt.NDArray[Any]
 
 
 class Decoder:
-    """Decodes the records of one event file, chunk by chunk.
-
-    It remembers which plugin a tag belongs to, since writers give a tag's metadata once only.
-    """
+    """Decodes the records of one event file, chunk by chunk. It remembers the layouts that it met."""
 
     def __init__(self) -> None:
-        self._plugin: dict[str, str] = {}
+        self._single = SingleRecords()
+        self._gatherers: dict[int, list[Gatherer]] = collections.defaultdict(list)
 
     def decode(self, buffer: Bytes, frames: Frames) -> Chunk:
-        """Returns the columns and health records of `frames`, in file order."""
-        points: dict[str, _Points] = collections.defaultdict(_Points)
-        health: list[HealthRecord] = []
-        other: collections.Counter[str] = collections.Counter()
-        problems: collections.Counter[str] = collections.Counter()
-        last_wall: Optional[float] = None
-        data = buffer.data
-        for start, length in zip(frames.starts.tolist(), frames.lengths.tolist()):
-            try:
-                event = event_pb2.Event.FromString(bytes(data[start : start + length]))
-            except DecodeError as error:
-                problems[f"a record is no event ({error})"] += 1
-                continue
-            wall = event.wall_time
-            if math.isfinite(wall) and (last_wall is None or wall > last_wall):
-                last_wall = wall
-            if event.WhichOneof("what") != "summary":
-                continue
-            for value in event.summary.value:
-                record = self._health_record(value, event)
-                if record is not None:
-                    health.append(record)
-                    continue
-                number = _scalar(value)
-                if number is None:
-                    other[value.WhichOneof("value") or "empty"] += 1
-                    continue
-                column = points[value.tag]
-                column.step.append(event.step)
-                column.wall.append(wall)
-                column.value.append(number)
-                column.wide = column.wide or _is_wide(value)
+        """Returns the columns and health records of `frames`, in file order.
+
+        The CRC of every payload is verified, but for large records that hold no scalar: those are
+        passed over. A record that fails is left out and said.
+        """
+        parts: dict[bytes, list[_Part]] = collections.defaultdict(list)
+        bad: list[int] = []
+        alone: list[Indices] = []
+        last_wall = -math.inf
+        for index in _by_length(frames.lengths):
+            length = int(frames.lengths[index[0]])
+            if len(index) >= _FEWEST and length < _LARGE:
+                index, wall = self._by_template(buffer, frames.starts, index, length, parts, bad)
+                last_wall = max(last_wall, wall)
+            alone.append(index)
+        singles = np.sort(np.concatenate(alone)) if alone else np.empty(0, np.int64)
+        passed_over = [i for i in singles[frames.lengths[singles] >= _LARGE].tolist() if _is_other(buffer, frames, i)]
+        if passed_over:
+            singles = np.setdiff1d(singles, passed_over)
+        sound = payloads_sound(buffer, frames.starts[singles], frames.lengths[singles])
+        bad.extend(singles[~sound].tolist())
+        read = self._single.read((i, _payload(buffer, frames, i)) for i in singles[sound].tolist())
+        for tag, points in read.points.items():
+            parts[tag].append(_single_part(points, tag in read.wide))
+        if passed_over:
+            read.other["large record"] += len(passed_over)
+        damage = [*frames.damage, *(_damaged(frames, i) for i in bad)]
+        last_wall = max(last_wall, read.last_wall)
+        columns, problems = _columns(parts)
         return Chunk(
-            columns={tag: column.column() for tag, column in points.items()},
-            health=tuple(health),
-            damage=frames.damage,
-            problems=tuple(f"{what}: {count} times" if count > 1 else what for what, count in problems.items()),
-            other_records=dict(other),
-            last_wall=last_wall,
+            columns=columns,
+            health=tuple(read.health),
+            damage=tuple(sorted(damage, key=lambda d: d.start)),
+            problems=(*read.problems, *problems),
+            other_records=dict(read.other),
+            last_wall=last_wall if math.isfinite(last_wall) else None,
         )
 
-    def _health_record(self, value: summary_pb2.Summary.Value, event: event_pb2.Event) -> Optional[HealthRecord]:
-        plugin = value.metadata.plugin_data.plugin_name
-        if plugin:
-            self._plugin.setdefault(value.tag, plugin)
-        elif value.tag in (metadata.RUN_TAG, metadata.EVENTS_TAG):
-            plugin = self._plugin.get(value.tag, "")
-        if plugin != metadata.PLUGIN_NAME:
+    def _by_template(
+        self,
+        buffer: Bytes,
+        starts: Positions,
+        index: Indices,
+        length: int,
+        parts: dict[bytes, list[_Part]],
+        bad: list[int],
+    ) -> tuple[Indices, float]:
+        """Decodes records of one length; returns those that fit no template, and the latest wall time."""
+        last_wall = -math.inf
+        unfit: list[Indices] = []
+        # A row reaches a few bytes beyond its record: the buffer's last record may have none.
+        outside = starts[index] + width(length) > len(buffer)
+        if outside.any():
+            unfit.append(index[outside])
+            index = index[~outside]
+        known = iter(list(self._gatherers[length]))
+        for _ in range(_MOST_LAYOUTS):
+            if not len(index):
+                break
+            gatherer = next(known, None)
+            if gatherer is None:
+                gatherer = self._new_gatherer(buffer, int(starts[index[0]]), length)
+                if gatherer is None:
+                    unfit.append(index[:1])
+                    index = index[1:]
+                    continue
+            found = gatherer.gather(buffer, starts[index])
+            taken = index[found.fits]
+            index = index[~found.fits]
+            if len(taken):
+                bad.extend(taken[~found.sound].tolist())
+                last_wall = max(last_wall, _add(found, taken, gatherer, parts))
+        return np.concatenate([*unfit, index]), last_wall
+
+    def _new_gatherer(self, buffer: Bytes, start: int, length: int) -> Optional[Gatherer]:
+        template = wire.template(buffer[start : start + length].tobytes(), _OWN_TAGS)
+        if template is None:
             return None
-        if value.tag == metadata.RUN_TAG:
-            content = value.metadata.plugin_data.content
-        elif value.tag == metadata.EVENTS_TAG and value.tensor.string_val:
-            content = value.tensor.string_val[0]
-        else:
-            return None
-        return HealthRecord(value.tag, event.step, event.wall_time, content)
+        gatherer = Gatherer(template)
+        self._gatherers[length].append(gatherer)
+        return gatherer
 
 
-def _scalar(value: summary_pb2.Summary.Value) -> Optional[float]:
-    """The value's one number, or None where it holds none or many."""
-    kind = value.WhichOneof("value")
-    if kind == "simple_value":
-        return float(value.simple_value)
-    if kind != "tensor":
-        return None
-    return _only_element(value.tensor)
+def _add(found: Gathered, taken: Indices, gatherer: Gatherer, parts: dict[bytes, list[_Part]]) -> float:
+    """Adds the sound records to `parts`; returns their latest finite wall time, or -inf."""
+    step, wall, values = found.step, found.wall, found.values
+    if not found.sound.all():
+        taken, step, wall = taken[found.sound], step[found.sound], wall[found.sound]
+        values = [value[found.sound] for value in values]
+    for place, (slot, value) in enumerate(zip(gatherer.template.values, values)):
+        number = value.astype(np.float64 if slot.dtype in wire.WIDE else np.float32, copy=False)
+        parts[slot.tag].append(_Part(taken * _PLACES + place, step, wall, number))
+    finite = np.isfinite(wall)
+    return float(wall[finite].max(initial=-math.inf))
 
 
-def _only_element(tensor: tensor_pb2.TensorProto) -> Optional[float]:
-    if tensor.dtype not in _DTYPES or any(dim.size != 1 for dim in tensor.tensor_shape.dim):
-        return None
-    field, dtype, _ = _DTYPES[tensor.dtype]
-    elements = getattr(tensor, field)
-    if tensor.tensor_content:
-        if len(tensor.tensor_content) < np.dtype(dtype).itemsize:
-            return None
-        element = np.frombuffer(tensor.tensor_content, dtype, count=1)
-    elif len(elements) and field == "half_val":
-        # Half and bfloat16 come as the bits of a uint16.
-        element = np.array(elements[:1], "<u2").view(dtype)
-    elif len(elements):
-        return float(elements[0])
-    else:
-        return 0.0  # a proto that leaves all elements out means zeros
-    if tensor.dtype == types_pb2.DT_BFLOAT16:
-        # bfloat16 is the upper half of a float32.
-        element = (element.astype("<u4") << 16).view("<f4")
-    return float(element[0])
+def _by_length(lengths: Positions) -> list[Indices]:
+    """Indices of the records of each length, ascending."""
+    if len(lengths) == 0:
+        return []
+    # 16-bit keys sort by radix; what is longer is rare and shares one key with its like.
+    short = np.minimum(lengths, _LARGE).astype(np.uint16)
+    order = np.argsort(short, kind="stable")
+    edges = np.flatnonzero(np.diff(short[order])) + 1
+    return np.split(order, edges)
 
 
-def _is_wide(value: summary_pb2.Summary.Value) -> bool:
-    return value.WhichOneof("value") == "tensor" and _DTYPES[value.tensor.dtype][2]
+def _single_part(points: list[tuple[int, int, int, float, float]], wide: bool) -> _Part:
+    index, place, step, wall, value = zip(*points)
+    return _Part(
+        np.array(index, np.int64) * _PLACES + np.array(place, np.int64),
+        np.array(step, np.int64),
+        np.array(wall, np.float64),
+        np.array(value, np.float64 if wide else np.float32),
+    )
+
+
+def _columns(parts: dict[bytes, list[_Part]]) -> tuple[dict[str, Column], list[str]]:
+    """Joins the parts of each tag, in the order of the file; says which tags are not UTF-8."""
+    by_name: dict[str, list[_Part]] = collections.defaultdict(list)
+    problems: list[str] = []
+    for tag, tag_parts in parts.items():
+        name = tag.decode("utf-8", "replace")
+        if name.encode("utf-8") != tag:
+            problems.append(f"tag {name!r} is not UTF-8; the bytes that are not are replaced")
+        by_name[name].extend(part for part in tag_parts if len(part.order))
+    return {name: _joined(name_parts) for name, name_parts in sorted(by_name.items()) if name_parts}, problems
+
+
+def _joined(parts: list[_Part]) -> Column:
+    if len(parts) == 1:
+        return Column(parts[0].step, parts[0].wall, parts[0].value)
+    parts.sort(key=lambda part: int(part.order[0]))
+    order = np.concatenate([part.order for part in parts])
+    column = Column(
+        np.concatenate([part.step for part in parts]),
+        np.concatenate([part.wall for part in parts]),
+        np.concatenate([part.value for part in parts]),
+    )
+    if (np.diff(order) > 0).all():
+        return column
+    # A stable sort merges stretches that are in order already.
+    by_place = np.argsort(order, kind="stable")
+    return Column(column.step[by_place], column.wall[by_place], column.value[by_place])
+
+
+def _damaged(frames: Frames, i: int) -> Damage:
+    start = int(frames.starts[i])
+    return Damage(start - HEADER, start + int(frames.lengths[i]) + FOOTER, "the record's checksum is wrong")
+
+
+def _payload(buffer: Bytes, frames: Frames, i: int) -> bytes:
+    start = int(frames.starts[i])
+    return buffer[start : start + int(frames.lengths[i])].tobytes()
+
+
+def _is_other(buffer: Bytes, frames: Frames, i: int) -> bool:
+    """Whether a large record holds no scalar."""
+    start = int(frames.starts[i])
+    return not wire.may_hold_scalars(buffer[start : start + int(frames.lengths[i])].data)

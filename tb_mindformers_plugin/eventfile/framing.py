@@ -1,14 +1,18 @@
-"""TFRecord framing: finds the sound records of a byte range.
+"""TFRecord framing: finds the records of a byte range.
 
 A record is a length (uint64), the masked CRC of those 8 bytes (uint32), the payload, and the masked
-CRC of the payload (uint32), all little-endian. Every CRC is verified. After damage, reading resumes
-at the next place where a length and its CRC agree.
+CRC of the payload (uint32), all little-endian.
+
+Records are not followed one after the other: every place where a length and its CRC agree is found
+at once, and then it is checked that each record ends where the next begins. Only where that breaks
+(damage, or a payload that itself holds records) is there anything to walk.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import struct
+import functools
+from typing import Optional
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +25,10 @@ Mask = npt.NDArray[np.bool_]
 HEADER = 12
 FOOTER = 4
 
-_LENGTH = struct.Struct("<Q")
-# Bytes searched at a time for the next sound header.
-_SEARCH = 1 << 20
-# Records followed before their CRCs are verified: bounds what is walked again after damage.
-_WALK = 1 << 16
+# Bytes searched at a time: keeps the work in cache.
+_SEARCH = 1 << 19
+# Lengths below this are found all at once, and have their CRC in a table.
+_SHORT = 1 << 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Damage:
 
 @dataclasses.dataclass(frozen=True)
 class Frames:
-    """The sound records of a byte range.
+    """The records of a byte range whose lengths are sound.
 
     Attributes:
       starts: (k,) positions of the payloads, ascending.
@@ -61,99 +64,145 @@ class Frames:
 
 
 def scan(buffer: Bytes) -> Frames:
-    """Finds the sound records of `buffer`, which begins at a record's first byte.
+    """Finds the records of `buffer`, which begins at a record's first byte.
+
+    The CRCs of the lengths are verified, those of the payloads only where damage makes it needed:
+    the rest is for the decoder, which has a faster way.
 
     Args:
-      buffer: (n,) bytes, e.g. the mapped rest of a file.
+      buffer: (n,) bytes, e.g. what a file has gained.
 
     Returns:
       The frames. `end` < n where the last record is not complete yet.
     """
-    starts = [np.empty(0, np.int64)]
-    lengths = [np.empty(0, np.int64)]
+    size = len(buffer)
+    headers, lengths = _short_headers(buffer)
+    ends = headers + lengths + (HEADER + FOOTER)
+    joins = np.empty(len(headers), bool)
+    joins[:-1] = ends[:-1] == headers[1:]
+    joins[-1:] = False
+    breaks = np.flatnonzero(~joins)
+
+    starts: list[Positions] = []
+    kept: list[Positions] = []
     damage: list[Damage] = []
     position = 0
-    while True:
-        # Follow the lengths on trust, then verify all CRCs of the walk at once: damage is rare.
-        walk_starts, walk_lengths, end = _walk(buffer, position)
-        sound_header = _header_sound(buffer, walk_starts - HEADER)
-        false_header = np.flatnonzero(~sound_header)
-        if len(false_header):
-            # From a wrong length on, the walk is fiction.
-            end = int(walk_starts[false_header[0]]) - HEADER
-            walk_starts, walk_lengths = walk_starts[: false_header[0]], walk_lengths[: false_header[0]]
-        sound = _range_sound(buffer, walk_starts, walk_lengths)
-        whole_header = len(buffer) - end >= HEADER
-        astray = bool(len(false_header)) or (whole_header and not _header_sound(buffer, np.array([end]))[0])
-        resume = _next_header(buffer, end + 1) if astray else end
-        if len(sound) and not sound[-1] and (astray or not whole_header):
-            # Bytes may be missing from the last record: then the next one begins inside of what it claims.
-            begin = int(walk_starts[-1]) - HEADER
-            inside = _next_header(buffer, begin + 1)
-            if inside < end:
-                astray, resume, end = True, inside, begin
-                walk_starts, walk_lengths, sound = walk_starts[:-1], walk_lengths[:-1], sound[:-1]
-        for start, length in zip(walk_starts[~sound].tolist(), walk_lengths[~sound].tolist()):
-            damage.append(Damage(start - HEADER, start + length + FOOTER, "the record's checksum is wrong"))
-        starts.append(walk_starts[sound])
-        lengths.append(walk_lengths[sound])
-        if astray:
-            damage.append(Damage(end, resume, "no record begins here"))
-            position = end = resume
-        elif len(walk_starts) < _WALK:
-            break  # what is left is a record that is not complete yet
+    while size - position >= HEADER:
+        first = int(np.searchsorted(headers, position))
+        if first < len(headers) and headers[first] == position:
+            # As many records as end where the next begins, at once.
+            last = int(breaks[np.searchsorted(breaks, first)])
+            run, run_lengths = headers[first : last + 1], lengths[first : last + 1]
         else:
+            length = _long_header(buffer, position)
+            if length is None:
+                following = int(headers[first]) if first < len(headers) else size
+                resume = _next_long_header(buffer, position + 1, following)
+                damage.append(Damage(position, resume, "no record begins here"))
+                position = resume
+                continue
+            run, run_lengths = np.array([position]), np.array([length])
+        end = int(run[-1] + run_lengths[-1]) + HEADER + FOOTER
+        begin = int(run[-1])
+        inside = int(np.searchsorted(headers, begin, side="right"))
+        if end > size:
+            # The last record is not complete yet.
+            end, run, run_lengths = begin, run[:-1], run_lengths[:-1]
+        elif (
+            inside < len(headers)
+            and headers[inside] < end
+            and not _header_at(buffer, end)
+            and not payloads_sound(buffer, run[-1:] + HEADER, run_lengths[-1:])[0]
+        ):
+            # Bytes are missing from the last record: the next one begins inside of what it claims.
+            end, run, run_lengths = int(headers[inside]), run[:-1], run_lengths[:-1]
+            damage.append(Damage(begin, end, "the record is cut short"))
+        starts.append(run + HEADER)
+        kept.append(run_lengths)
+        if end == begin:
             position = end
-        if len(buffer) - end < HEADER:
             break
-    return Frames(np.concatenate(starts), np.concatenate(lengths), end, tuple(damage))
+        position = end
+    empty = [np.empty(0, np.int64)]
+    return Frames(np.concatenate(starts or empty), np.concatenate(kept or empty), position, tuple(damage))
 
 
-def _walk(buffer: Bytes, position: int) -> tuple[Positions, Positions, int]:
-    """Follows the lengths from `position` over at most `_WALK` records that lie whole in the buffer."""
-    view = buffer.data
-    size = len(buffer)
-    starts: list[int] = []
-    lengths: list[int] = []
-    while position + HEADER + FOOTER <= size and len(starts) < _WALK:
-        (length,) = _LENGTH.unpack_from(view, position)
-        following = position + HEADER + length + FOOTER
-        if following > size:
-            break
-        starts.append(position + HEADER)
-        lengths.append(length)
-        position = following
-    return np.array(starts, np.int64), np.array(lengths, np.int64), position
+def payloads_sound(buffer: Bytes, starts: Positions, lengths: Positions) -> Mask:
+    """Whether each payload agrees with the masked CRC that follows it."""
+    stored = words(buffer, starts + lengths)
+    return np.equal(crc32c.masked(crc32c.crc32c(buffer, starts, lengths)), stored)
 
 
-def _words(buffer: Bytes, positions: Positions) -> crc32c.Words:
+def rows(buffer: Bytes, starts: Positions, width: int) -> Bytes:
+    """(k, width) copies of `buffer[s : s + width]`; every range lies inside the buffer."""
+    if len(starts) == 0:
+        return np.empty((0, width), np.uint8)
+    return np.lib.stride_tricks.sliding_window_view(buffer, width)[starts]
+
+
+def words(buffer: Bytes, positions: Positions) -> crc32c.Words:
     """The little-endian uint32 at each position."""
-    gathered = buffer[positions[:, None] + np.arange(4)]
-    return np.ascontiguousarray(gathered).view("<u4")[:, 0]
+    return rows(buffer, positions, 4).view("<u4")[:, 0]
 
 
-def _header_sound(buffer: Bytes, positions: Positions) -> Mask:
-    return _range_sound(buffer, positions, np.full(len(positions), 8))
+@functools.cache
+def _length_crcs() -> crc32c.Words:
+    """Masked CRC of each length below `_SHORT`, as the 8 bytes that it is stored in."""
+    stored = np.arange(_SHORT, dtype="<u8").view(np.uint8)
+    count = np.arange(_SHORT)
+    return crc32c.masked(crc32c.crc32c(stored, 8 * count, np.full(_SHORT, 8)))
 
 
-def _range_sound(buffer: Bytes, starts: Positions, lengths: Positions) -> Mask:
-    """Whether each range agrees with the masked CRC that follows it."""
-    return np.equal(crc32c.masked(crc32c.crc32c(buffer, starts, lengths)), _words(buffer, starts + lengths))
+def _short_headers(buffer: Bytes) -> tuple[Positions, Positions]:
+    """Every position with a length below `_SHORT` and its right CRC, and the lengths there."""
+    found = [np.empty(0, np.int64)]
+    found_lengths = [np.empty(0, np.int64)]
+    table = _length_crcs()
+    last = len(buffer) - HEADER
+    for begin in range(0, last + 1, _SEARCH):
+        chunk = buffer[begin : begin + _SEARCH + HEADER - 1]
+        count = len(chunk) - HEADER + 1
+        # Six zero bytes end such a length: rare enough to look only there.
+        zero = chunk[2:] == 0
+        pair = zero[:-1] & zero[1:]
+        candidates = np.flatnonzero(pair[:count] & pair[2 : count + 2] & pair[4 : count + 4])
+        head = rows(chunk, candidates, HEADER).view("<u4")
+        length = head[:, 0]
+        agrees = np.take(table, length, mode="clip") == head[:, 2]
+        found.append(candidates[agrees] + begin)
+        found_lengths.append(length[agrees].astype(np.int64))
+    return np.concatenate(found), np.concatenate(found_lengths)
 
 
-def _next_header(buffer: Bytes, position: int) -> int:
-    """The first position from `position` on whose length and length CRC agree.
+def _long_header(buffer: Bytes, position: int) -> Optional[int]:
+    """The length of the record that begins at `position`, or None where none does."""
+    head = buffer[position : position + HEADER]
+    if len(head) < HEADER or not payloads_sound(head, np.zeros(1, np.int64), np.full(1, 8))[0]:
+        return None
+    return int.from_bytes(head[:8].tobytes(), "little")
 
-    Where there is none: the first position that a header could still begin at once more bytes come.
+
+def _header_at(buffer: Bytes, position: int) -> bool:
+    """Whether a record begins at `position`; what is too short to tell does not count."""
+    return _long_header(buffer, position) is not None
+
+
+def _next_long_header(buffer: Bytes, position: int, limit: int) -> int:
+    """The first place in [position, limit) with a length of any size and its right CRC, or else `limit`.
+
+    Where `limit` is the buffer's end, the result is the first place that a header could still begin
+    at once more bytes come.
     """
     last = len(buffer) - HEADER
-    while position <= last:
+    while position < min(limit, last + 1):
         chunk = buffer[position : position + _SEARCH + HEADER - 1]
-        windows = len(chunk) - HEADER + 1
-        crc = crc32c.masked(crc32c.crc32c_windows(chunk[: windows + 7], 8))
-        stored = np.lib.stride_tricks.sliding_window_view(chunk[8:], 4)[:windows]
-        hits = np.flatnonzero(crc == np.ascontiguousarray(stored).view("<u4")[:, 0])
+        # The upper half of any length that a file can hold is zero.
+        zero = chunk[4:] == 0
+        pair = zero[:-1] & zero[1:]
+        count = len(chunk) - HEADER + 1
+        candidates = np.flatnonzero(pair[:count] & pair[2 : count + 2])
+        hits = candidates[payloads_sound(chunk, candidates, np.full(len(candidates), 8))]
         if len(hits):
-            return position + int(hits[0])
-        position += windows
-    return position
+            return min(limit, position + int(hits[0]))
+        position += count
+    return min(limit, max(position, last + 1))

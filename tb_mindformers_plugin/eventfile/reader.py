@@ -53,5 +53,5 @@ class EventFile:
         chunk = self._decoder.decode(buffer, frames)
         base, self._position = self._position, self._position + frames.end
         self._size = base + len(buffer)
-        damage = tuple(dataclasses.replace(d, start=d.start + base, stop=d.stop + base) for d in frames.damage)
+        damage = tuple(dataclasses.replace(d, start=d.start + base, stop=d.stop + base) for d in chunk.damage)
         return dataclasses.replace(chunk, anew=anew, damage=damage)

@@ -49,7 +49,7 @@ def _run(run: Run, now: float) -> dict[str, Any]:
         "last_wall_time": run.last_wall,
         "verdict": verdict(findings),
         "total_steps": run.manifest.total_steps,
-        "notes": notes(run) + [finding.message for finding in findings],
+        "notes": [finding.message for finding in findings] + notes(run),
         "missing": missing_hints(roles, run.framework),
         "axes": axes.available(run),
         "restarts": restarts(run),

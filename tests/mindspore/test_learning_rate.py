@@ -133,7 +133,14 @@ def test_no_optimizer_has_no_lr():
     assert reader.step_count() is None
 
 
-def test_many_groups_are_cut(tmp_path):
+@pytest.mark.parametrize("rate", [0.05, nn.CosineDecayLR(0.001, 0.05, 30), [0.05, 0.04]])
+def test_a_group_counts_once_however_many_weights_it_has(rate):
+    weights = [ms.Parameter(Tensor(np.zeros(1, np.float32)), name=f"w{index}") for index in range(6)]
+    groups = [{"params": weights[:3], "lr": rate}, {"params": weights[3:]}]
+    assert LearningRateReader(nn.SGD(groups, 0.02)).read(0) == pytest.approx([0.05, 0.02])
+
+
+def test_many_groups_are_cut():
     weights = [ms.Parameter(Tensor(np.zeros(1, np.float32)), name=f"w{index}") for index in range(40)]
     groups = [{"params": [weight], "lr": 0.001 * (index + 1)} for index, weight in enumerate(weights)]
     assert LearningRateReader(nn.SGD(groups, 0.1)).read(0) == pytest.approx([0.001 * (n + 1) for n in range(16)])
