@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -72,3 +73,34 @@ class Chunk:
     def empty(self) -> bool:
         """Whether the look found nothing new at all."""
         return self == Chunk()
+
+
+def joined(chunks: Sequence[Chunk]) -> Chunk:
+    """Returns one chunk that holds what `chunks`, in file order, hold."""
+    if len(chunks) == 1:
+        return chunks[0]
+    columns: dict[str, list[Column]] = collections.defaultdict(list)
+    other: collections.Counter[str] = collections.Counter()
+    for chunk in chunks:
+        for tag, column in chunk.columns.items():
+            columns[tag].append(column)
+        other.update(chunk.other_records)
+    return Chunk(
+        columns={tag: joined_columns(parts) for tag, parts in columns.items()},
+        health=tuple(record for chunk in chunks for record in chunk.health),
+        damage=tuple(damage for chunk in chunks for damage in chunk.damage),
+        problems=tuple(dict.fromkeys(problem for chunk in chunks for problem in chunk.problems)),
+        other_records=dict(other),
+        last_wall=max((chunk.last_wall for chunk in chunks if chunk.last_wall is not None), default=None),
+    )
+
+
+def joined_columns(parts: Sequence[Column]) -> Column:
+    """Returns one column with the points of `parts`, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return Column(
+        np.concatenate([part.step for part in parts]),
+        np.concatenate([part.wall for part in parts]),
+        np.concatenate([part.value for part in parts]),
+    )

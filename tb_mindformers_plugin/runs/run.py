@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tb_mindformers_plugin import metadata
 from tb_mindformers_plugin.eventfile import Column, Damage, EventFile
+from tb_mindformers_plugin.eventfile.columns import joined_columns
 from tb_mindformers_plugin.metadata import HealthEvent, ManifestError, RunManifest
 from tb_mindformers_plugin.roles import RoleMatch, framework_of, resolve
 from tb_mindformers_plugin.runs.discovery import RunFiles
@@ -232,7 +233,7 @@ class Run:
                     total = sum(len(column) for column in columns)
                 if not columns:
                     raise KeyError(tag)
-                whole = columns[0] if len(columns) == 1 else _joined(columns)
+                whole = joined_columns(columns)
                 self._segmentations[tag] = (whole, segment(whole.step, starts, self._file_restarts()))
             return self._segmentations[tag]
 
@@ -267,11 +268,3 @@ def _segment(column: Column, indices: npt.NDArray[np.int64], current: bool) -> S
     if len(indices) == len(column) and current:
         return Segment(current, column.step, column.wall, column.value)
     return Segment(current, column.step[indices], column.wall[indices], column.value[indices])
-
-
-def _joined(columns: list[Column]) -> Column:
-    return Column(
-        np.concatenate([c.step for c in columns]),
-        np.concatenate([c.wall for c in columns]),
-        np.concatenate([c.value for c in columns]),
-    )

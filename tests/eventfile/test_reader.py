@@ -10,6 +10,7 @@ from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2, tensor_
 
 from tb_mindformers_plugin import metadata
 from tb_mindformers_plugin.eventfile import EventFile
+from tb_mindformers_plugin.eventfile import reader as reader_module
 from tb_mindformers_plugin.writer import HealthWriter
 
 Value = summary_pb2.Summary.Value
@@ -188,3 +189,23 @@ def test_a_plain_parse_of_real_logs_is_the_same(real_logs):
         assert {
             t: list(zip(c.step.tolist(), c.wall.tolist(), c.value.tolist())) for t, c in columns.items()
         } == expected
+
+
+def test_blocks(tmp_path, monkeypatch):
+    """Reading block by block, with records larger than a block, is reading."""
+    monkeypatch.setattr(reader_module, "_BLOCK", 128)
+    image = Value(tag="i", image={"encoded_image_string": bytes(3000)})
+    records = [event_bytes.scalars(step, loss=step, lr=0.5) for step in range(100)]
+    records[50:50] = [event_bytes.value_event(50, image)]
+    path = event_bytes.write(tmp_path, *records)
+    chunk = EventFile(str(path)).read()
+    assert chunk.columns["loss"].step.tolist() == list(range(100))
+    assert chunk.columns["lr"].value.tolist() == [0.5] * 100
+    assert chunk.other_records == {"image": 1}
+    assert chunk.damage == ()
+    path.write_bytes(path.read_bytes()[:-3])
+    reader = EventFile(str(path))
+    assert len(reader.read().columns["loss"]) == 99
+    with path.open("ab") as file:
+        file.write(records[-1][-3:])
+    assert reader.read().columns["loss"].step.tolist() == [99]
