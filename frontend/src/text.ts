@@ -175,6 +175,8 @@ export const text = {
       "at the directory that contains the run directories, as seen by the machine TensorBoard runs on. A run is a directory with an",
       "file in it.",
     ] as const,
+    doctorTitle: "Check the directory from a shell",
+    doctorText: "Says for every run what was read, what was skipped and why.",
     namesTitle: "Use names the tab knows",
     namesText: ["Any framework's event files will do. Scalars named like", "are recognised."] as const,
     copy: "copy",
@@ -187,6 +189,7 @@ export const text = {
       n === 1 ? "This run has nothing the overlay draws" : "The selected runs have nothing the overlay draws",
     otherRoles:
       "The overlay draws training loss, learning rate, grad norm and loss scale. What was logged is:",
+    nothingYet: "Nothing that the overlay draws is logged yet.",
     columns: { run: "Run", metric: "Metric", tag: "Tag", points: "Points", last: "Last value" },
     moreRows: (n: number) => `and ${plural(n, "more")}`,
   },
@@ -204,6 +207,12 @@ export const text = {
 } as const;
 
 export const formatSmoothing = (s: number): string => (s === 0 ? "off" : s.toFixed(3).replace(/0$/, ""));
+
+/** A path as a shell takes it. */
+const quoted = (path: string): string =>
+  /^[\w./:@%+=-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+
+export const DOCTOR_COMMAND = (logdir: string): string => `tb-health doctor ${quoted(logdir || "LOGDIR")}`;
 
 export const CALLBACK_SNIPPET = (logdir: string): string =>
   `from tb_mindformers_plugin import TrainingHealthCallback

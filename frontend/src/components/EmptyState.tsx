@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { RoleInfo, RunInfo, Searched } from "../api";
 import { formatCount, formatSignificant } from "../format";
 import type { Role } from "../roles";
-import { CALLBACK_SNIPPET, text } from "../text";
+import { CALLBACK_SNIPPET, DOCTOR_COMMAND, text } from "../text";
 
 const MOST_PROBLEMS = 5;
 
@@ -44,8 +44,12 @@ export function NoMetrics({ searched }: { searched: Searched }) {
           <code>events.out.tfevents…</code> {text.empty.logdirText[2]}
         </p>
       </Card>
+      <Card number={3} title={text.empty.doctorTitle}>
+        <p>{text.empty.doctorText}</p>
+        <Snippet code={DOCTOR_COMMAND(logdir)} />
+      </Card>
       {tags > 0 && (
-        <Card number={3} title={text.empty.namesTitle}>
+        <Card number={4} title={text.empty.namesTitle}>
           <p>
             {text.empty.namesText[0]} <code>train/loss</code> <code>learning_rate</code>{" "}
             <code>grad_norm</code> <code>loss_scale</code> {text.empty.namesText[1]}
@@ -121,15 +125,41 @@ export function OtherRoles({ runs }: { runs: readonly RunInfo[] }) {
     (Object.entries(run.roles) as [Role, RoleInfo][]).map(([role, info]) => ({ run, role, info })),
   );
   const hints = new Map(runs.flatMap((r) => r.missing.map((m) => [m.role, m.hint] as const)));
-  const columns = text.empty.columns;
   return (
     <section class="empty" data-testid="empty-state" data-kind="other-roles">
       <h2>{text.empty.otherRolesTitle(runs.length)}</h2>
-      <p>{text.empty.otherRoles}</p>
+      {runs.flatMap((run) =>
+        run.notes.map((note) => (
+          <p key={`${run.run}\n${note}`} data-testid="run-note">
+            {runs.length > 1 ? text.missing.run(run.run, note) : note}
+          </p>
+        )),
+      )}
+      <p>{rows.length > 0 ? text.empty.otherRoles : text.empty.nothingYet}</p>
+      {rows.length > 0 && <LoggedRoles rows={rows} named={runs.length > 1} />}
+      {[...hints].map(([role, hint]) => (
+        <p key={role} data-testid="missing-hint" data-role={role}>
+          {text.missing.role(text.role(role), text.missing.all(runs.length), hint)}
+        </p>
+      ))}
+    </section>
+  );
+}
+
+interface LoggedRole {
+  readonly run: RunInfo;
+  readonly role: Role;
+  readonly info: RoleInfo;
+}
+
+function LoggedRoles({ rows, named }: { rows: readonly LoggedRole[]; named: boolean }) {
+  const columns = text.empty.columns;
+  return (
+    <>
       <table>
         <thead>
           <tr>
-            {runs.length > 1 && <th>{columns.run}</th>}
+            {named && <th>{columns.run}</th>}
             <th>{columns.metric}</th>
             <th>{columns.tag}</th>
             <th class="right">{columns.points}</th>
@@ -139,7 +169,7 @@ export function OtherRoles({ runs }: { runs: readonly RunInfo[] }) {
         <tbody>
           {rows.slice(0, MOST_ROWS).map(({ run, role, info }) => (
             <tr key={`${run.run}\n${role}`}>
-              {runs.length > 1 && <td>{run.run}</td>}
+              {named && <td>{run.run}</td>}
               <td>{text.role(role)}</td>
               <td>
                 <code>{info.tag}</code>
@@ -151,12 +181,7 @@ export function OtherRoles({ runs }: { runs: readonly RunInfo[] }) {
         </tbody>
       </table>
       {rows.length > MOST_ROWS && <p>{text.empty.moreRows(rows.length - MOST_ROWS)}</p>}
-      {[...hints].map(([role, hint]) => (
-        <p key={role} data-testid="missing-hint" data-role={role}>
-          {text.missing.role(text.role(role), text.missing.all(runs.length), hint)}
-        </p>
-      ))}
-    </section>
+    </>
   );
 }
 

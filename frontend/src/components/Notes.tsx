@@ -16,7 +16,7 @@ interface Note {
   readonly sentence: string;
 }
 
-const FOLDED = 2;
+const FOLDED = 3;
 
 /** Under the chart: what it cannot show and why, what was left out, what the server remarked. */
 export function Notes({
@@ -62,6 +62,16 @@ export function Notes({
 function collectNotes(scene: Scene, plan: Plan | null, missing: readonly MissingSeries[]): Note[] {
   const notes: Note[] = [];
   const { runs } = scene;
+  // First what the server found in a run: a loss that is NaN matters more than a metric that is missing.
+  for (const run of runs) {
+    run.info.notes.forEach((note, i) => {
+      notes.push({
+        key: `note ${run.run} ${i}`,
+        testid: "run-note",
+        sentence: runs.length > 1 ? text.missing.run(run.run, note) : note,
+      });
+    });
+  }
   for (const zone of plan?.zones ?? []) {
     // Lanes say it in their titles.
     const clipped = plan?.mode === "merged" && zone.clipped && clippedSentence(zone.clipped, zone.role);
@@ -110,13 +120,6 @@ function collectNotes(scene: Scene, plan: Plan | null, missing: readonly Missing
         sentence: text.missing.run(run.run, reason),
       });
     }
-    run.info.notes.forEach((note, i) => {
-      notes.push({
-        key: `note ${run.run} ${i}`,
-        testid: "run-note",
-        sentence: runs.length > 1 ? text.missing.run(run.run, note) : note,
-      });
-    });
   }
   return notes;
 }
