@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Any, Optional, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from tb_mindformers_plugin.health.finding import SEVERITIES, Finding
 from tb_mindformers_plugin.health.rules import non_finite
@@ -15,10 +18,34 @@ def diagnose(run: Run) -> list[Finding]:
     for role in non_finite.ROLES_READ:
         curve = run.current(role)
         if curve is not None:
-            finding = non_finite.non_finite(curve.step, curve.value, role, run.roles[role].tag)
+            finding = non_finite.non_finite(
+                curve.step, curve.value, role, run.roles[role].tag, skipped_steps(run, curve.step)
+            )
             if finding is not None:
                 found.append(finding)
     return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+def skipped_steps(run: Run, step: npt.NDArray[np.int64]) -> Optional[npt.NDArray[np.bool_]]:
+    """Returns which of the (n,) ascending steps the loss scaler skipped; None where the run has no loss scaler.
+
+    A step is skipped where the overflow series says so, or where the loss scale fell with it.
+    """
+    skipped: Optional[npt.NDArray[np.bool_]] = None
+    for role, told in (("overflow", _is_positive), ("loss_scale", _falls)):
+        curve = run.current(role)
+        if curve is not None:
+            found = np.isin(step, curve.step[told(curve.value)])
+            skipped = found if skipped is None else skipped | found
+    return skipped
+
+
+def _is_positive(overflow: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    return np.greater(overflow, 0)
+
+
+def _falls(scale: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    return np.diff(scale, prepend=scale[:1]) < 0
 
 
 def verdict(findings: Sequence[Finding]) -> str:

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from tb_mindformers_plugin.health import Finding, verdict
+from tb_mindformers_plugin.health.diagnose import skipped_steps
 from tb_mindformers_plugin.health.rules.non_finite import non_finite
+from tb_mindformers_plugin.runs import open_logdir
+from tb_mindformers_plugin.writer import HealthWriter
 
 NAN, INF = np.nan, np.inf
 
@@ -40,6 +43,28 @@ def test_it_says_where_and_how_much():
     assert find([1, NAN, 1]).message == "Loss was NaN at step 10."
     assert found.evidence["points"] == 3
     assert found.advice
+
+
+def test_what_the_loss_scaler_skipped_is_no_fault_of_the_run():
+    values = [NAN, NAN, NAN, NAN, 1, 1, NAN, 1]
+    skipped = np.isnan(values)
+    found = non_finite(np.arange(8), np.array(values), "grad_norm", "tag", skipped)
+    assert found.severity == "info"
+    assert found.message.endswith("where the loss scaler skipped the update.")
+    skipped[0] = False
+    assert non_finite(np.arange(8), np.array(values), "grad_norm", "tag", skipped).severity == "critical"
+    assert non_finite(np.arange(8), np.array(values), "loss", "tag", np.ones(8, bool)).severity == "critical"
+
+
+def test_skipped_steps(tmp_path):
+    with HealthWriter(tmp_path / "run") as writer:
+        for step, (scale, overflow) in enumerate([(8, 0), (4, 0), (4, 1), (8, 0), (8, 0)]):
+            writer.log(step, grad_norm=1.0, loss_scale=scale, overflow=overflow)
+    with HealthWriter(tmp_path / "plain") as writer:
+        writer.log(0, grad_norm=1.0)
+    runs = open_logdir(str(tmp_path)).runs
+    assert skipped_steps(runs["run"], np.arange(5)).tolist() == [False, True, True, False, False]
+    assert skipped_steps(runs["plain"], np.arange(5)) is None
 
 
 def test_verdict_is_the_worst():

@@ -2,7 +2,8 @@
 
 Definition: points of the current curve that are NaN, +Inf or -Inf. For the loss: critical if three or
 more follow one another or the curve never comes back, else warning. For the grad norm alone: info if
-it comes back and is shorter than three points (a skipped update), else critical.
+it comes back and is shorter than three points, or if every such step was skipped by the loss scaler;
+else critical.
 
 Source: measured definition of this project (docs/rules.md).
 """
@@ -31,7 +32,13 @@ _ADVICE = {
 }
 
 
-def non_finite(step: npt.NDArray[np.int64], value: npt.NDArray[Any], role: str, tag: str) -> Optional[Finding]:
+def non_finite(
+    step: npt.NDArray[np.int64],
+    value: npt.NDArray[Any],
+    role: str,
+    tag: str,
+    skipped: Optional[npt.NDArray[np.bool_]] = None,
+) -> Optional[Finding]:
     """Returns the finding of one curve, or None where every value is finite.
 
     Args:
@@ -39,6 +46,8 @@ def non_finite(step: npt.NDArray[np.int64], value: npt.NDArray[Any], role: str, 
       value: (n,) values.
       role: "loss" or "grad_norm".
       tag: the curve's tag.
+      skipped: (n,) whether the loss scaler skipped the step; None where there is no loss scaler. Only
+        the grad norm looks at it: an overflow is what a loss scaler is for.
 
     >>> found = non_finite(np.arange(5), np.array([2.0, np.nan, np.nan, np.nan, 2.0]), "loss", "train/loss")
     >>> found.severity, found.first_step, found.last_step
@@ -48,9 +57,12 @@ def non_finite(step: npt.NDArray[np.int64], value: npt.NDArray[Any], role: str, 
     if not bad.any():
         return None
     at = np.flatnonzero(bad)
+    excused = skipped is not None and role == "grad_norm" and bool(skipped[bad].all())
     longest = _longest_run(bad)
     recovers = bool(np.isfinite(value[-1]))
-    if longest >= _STRETCH or not recovers:
+    if excused:
+        severity = "info"
+    elif longest >= _STRETCH or not recovers:
         severity = "critical"
     else:
         severity = "warning" if role == "loss" else "info"
@@ -62,6 +74,8 @@ def non_finite(step: npt.NDArray[np.int64], value: npt.NDArray[Any], role: str, 
     ]
     where = f"at step {first:,}" if first == last else f"from step {first:,} to {last:,}"
     ending = "" if recovers else ", and has not come back"
+    if excused:
+        ending = ", where the loss scaler skipped the update"
     title = ROLES[role].title
     what = f"{title[0].upper()}{title[1:]} was {' and '.join(kinds)}"
     share = "" if len(at) == 1 else f" at {len(at)} of {len(value)} logged steps"
@@ -76,7 +90,7 @@ def non_finite(step: npt.NDArray[np.int64], value: npt.NDArray[Any], role: str, 
         peak_step=first,
         message=message,
         advice=_ADVICE[role],
-        evidence={"points": len(at), "longest": longest, "of": len(value), "recovers": recovers},
+        evidence={"points": len(at), "longest": longest, "of": len(value), "recovers": recovers, "skipped": excused},
     )
 
 
