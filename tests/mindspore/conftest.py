@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
 import pathlib
 import sys
+import tempfile
 
 import mindspore as ms
 import pytest
+
+# mindformers makes a directory for its logs when it is imported, by default in the working directory.
+os.environ.setdefault("LOG_MF_PATH", tempfile.mkdtemp(prefix="mindformers-log-"))
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
