@@ -12,6 +12,7 @@ import json
 import logging
 import mimetypes
 import pathlib
+import re
 from typing import Any, Callable, Mapping, Optional, cast
 
 from tensorboard.backend import http_util
@@ -20,15 +21,17 @@ from werkzeug import Request, Response
 
 from tb_mindformers_plugin import metadata
 from tb_mindformers_plugin.http_api.encode import encode_binary, encode_json
-from tb_mindformers_plugin.http_api.listing import list_runs
+from tb_mindformers_plugin.http_api.listing import FindingsCache, list_runs
 from tb_mindformers_plugin.http_api.request import BadRequestError, parse_series_request
 from tb_mindformers_plugin.http_api.series import query
 from tb_mindformers_plugin.runs.discovery import roots
-from tb_mindformers_plugin.runs.store import RunStore
+from tb_mindformers_plugin.runs.store import DEFAULT_MEMORY, RunStore
 
 logger = logging.getLogger("tb_mindformers_plugin")
 
 STATIC_DIR = pathlib.Path(__file__).with_name("static")
+
+MEMORY_FLAG = "training_health_memory"
 
 # The tab asks for the list and then for series; one look at the disk serves both.
 _FRESH_SECONDS = 1.0
@@ -45,6 +48,18 @@ _NOT_BUILT = """export function render() {
 
 class TrainingHealthLoader(base_plugin.TBLoader):  # type: ignore[misc]  # TensorBoard has no types
     """Loads the plugin (the entry point of the ``tensorboard_plugins`` group)."""
+
+    def define_flags(self, parser: argparse.ArgumentParser) -> None:
+        """Adds the plugin's flags to TensorBoard's."""
+        group = parser.add_argument_group("Training Health plugin")
+        group.add_argument(
+            f"--{MEMORY_FLAG}",
+            metavar="SIZE",
+            type=parse_size,
+            default=DEFAULT_MEMORY,
+            help="Memory for the points of runs, in bytes or as 500MB, 2GB (the default). Past it the runs that "
+            "were not looked at for longest are dropped, and read again when they are.",
+        )
 
     def load(self, context: base_plugin.TBContext) -> base_plugin.TBPlugin:
         """Returns the plugin of a TensorBoard that serves `context`."""
@@ -91,7 +106,9 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
         logdir_spec = getattr(flags, "logdir_spec", "") or ""
         if not logdir and not logdir_spec:
             logdir = context.logdir or ""
-        self._store = RunStore(roots(logdir, logdir_spec))
+        memory = getattr(flags, MEMORY_FLAG, None)
+        self._store = RunStore(roots(logdir, logdir_spec), DEFAULT_MEMORY if memory is None else memory)
+        self._findings = FindingsCache()
 
     def get_plugin_apps(self) -> Mapping[str, Any]:
         """Returns path -> handler."""
@@ -113,14 +130,14 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
     def runs_route(self, request: Request) -> Response:
         """``GET runs``."""
         self._store.refresh(_FRESH_SECONDS)
-        return _json(request, list_runs(self._store))
+        return _json(request, list_runs(self._store, findings=self._findings))
 
     @_route("POST")
     def series_route(self, request: Request) -> Response:
         """``POST series``."""
         asked = parse_series_request(request.get_data())
         self._store.refresh(_FRESH_SECONDS)
-        answer = query(self._store.runs, asked)
+        answer = query(self._store, asked)
         if asked.format == "json":
             return _respond(request, encode_json(answer), "application/json")
         return _respond(request, encode_binary(answer), "application/octet-stream")
@@ -136,6 +153,19 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
             return _error(request, 404, f"there is no static file {name!r}", "reload the page")
         kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
         return _respond(request, found, "text/javascript" if name.endswith(".js") else kind)
+
+
+def parse_size(text: str) -> int:
+    """Returns a size in bytes, given as ``2GB``, ``500 MB``, ``1.5G`` or a plain number (of powers of 1024).
+
+    Raises:
+      argparse.ArgumentTypeError: no size, or less than 1 MB.
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)I?B?\s*", text, re.IGNORECASE)
+    size = int(float(match.group(1)) * 1024 ** " KMGT".index(match.group(2).upper() or " ")) if match else 0
+    if size < 2**20:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size of at least 1MB; give it as 500MB or 2GB")
+    return size
 
 
 def static_file(name: str, directory: Optional[pathlib.Path] = None) -> Optional[bytes]:

@@ -115,7 +115,7 @@ class HealthWriter:
             self._add(_checked_step(step), values, wall_time)
 
     def event(self, kind: str, step: int, *, wall_time: Optional[float] = None, **fields: Any) -> None:
-        """Writes a health event and flushes it.
+        """Writes a health event.
 
         Args:
           kind: one of `tb_mindformers_plugin.metadata.EVENT_KINDS`.
@@ -128,7 +128,6 @@ class HealthWriter:
           ValueError: a bad `step`.
         """
         self._add(_checked_step(step), [metadata.event_value(kind, fields)], wall_time)
-        self.flush()
 
     def flush(self) -> None:
         """Puts what was logged so far on disk."""

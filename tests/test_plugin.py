@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import time
@@ -111,7 +112,7 @@ def test_a_run_that_fell_silent_has_stalled(tmp_path):
     served = Served(tmp_path)
     served.runs()
     store = served.plugin._store
-    later = store.runs["silent"].last_wall + 3600
+    later = store.runs["silent"].summary().last_wall + 3600
     assert plugin_module.list_runs(store, now=later)["runs"][0]["status"] == "stalled"
 
 
@@ -297,7 +298,7 @@ def test_wrong_method(logs, path, method):
 
 
 def test_an_unexpected_error_is_json_too(logs, monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         raise RuntimeError("boom")
 
     monkeypatch.setattr(plugin_module, "list_runs", fail)
@@ -366,3 +367,27 @@ def test_importing_the_plugin_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("2GB", 2**31), ("500 mb", 500 * 2**20), ("1.5G", 3 * 2**29), ("1048576", 2**20), ("3MiB", 3 * 2**20)],
+)
+def test_memory_sizes(text, size):
+    assert plugin_module.parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "much", "-2GB", "1KB", "2XB", "0"])
+def test_memory_sizes_that_are_none(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="500MB"):
+        plugin_module.parse_size(text)
+
+
+def test_memory_flag():
+    parser = argparse.ArgumentParser()
+    TrainingHealthLoader().define_flags(parser)
+    assert parser.parse_args([]).training_health_memory == 2**31
+    flags = parser.parse_args(["--training_health_memory", "300MB"])
+    flags.logdir, flags.logdir_spec = "x", ""
+    plugin = TrainingHealthLoader().load(base_plugin.TBContext(flags=flags))
+    assert plugin._store.memory == 300 * 2**20

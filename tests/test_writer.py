@@ -62,6 +62,7 @@ def test_the_callers_manifest_is_left_alone(tmp_path):
 def test_health_event(tmp_path):
     with HealthWriter(tmp_path) as writer:
         writer.event("overflow", 12, loss_scale=256.0)
+        writer.flush()
         value = events(tmp_path)[-1].summary.value[0]
     assert value.tag == "training_health/events"
     assert json.loads(value.tensor.string_val[0]) == {"kind": "overflow", "loss_scale": 256.0}

@@ -47,7 +47,7 @@ def doctor(logdir: str) -> None:
         for missing in run["missing"]:
             console.print(f"  [blue]i[/] no {ROLES[missing['role']].title}: {escape(missing['hint'])}", soft_wrap=True)
     for name in listing["without_metrics"]:
-        tags = store.runs[name].tags
+        tags = store.runs[name].summary().tags
         shown = ", ".join(tags[:8]) + (" …" if len(tags) > 8 else "") if tags else "none"
         console.print(f"\n[bold]{escape(name)}[/]  no known metric; scalar tags: {escape(shown)}", soft_wrap=True)
     if not searched["event_files"]:

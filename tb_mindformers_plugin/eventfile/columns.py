@@ -29,6 +29,11 @@ class Column:
     def __len__(self) -> int:
         return len(self.step)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self.step.nbytes + self.wall.nbytes + self.value.nbytes
+
 
 @dataclasses.dataclass(frozen=True)
 class HealthRecord:

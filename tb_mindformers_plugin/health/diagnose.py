@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from tb_mindformers_plugin.health.finding import SEVERITIES, Finding
 from tb_mindformers_plugin.health.rules import non_finite
-from tb_mindformers_plugin.runs.run import Run
+from tb_mindformers_plugin.runs.contents import RunContents
 
 
-def diagnose(run: Run) -> list[Finding]:
+def diagnose(run: RunContents) -> list[Finding]:
     """Returns what the rules find in the current curves of `run`, worst first."""
     found = []
     for role in non_finite.ROLES_READ:
@@ -26,7 +26,7 @@ def diagnose(run: Run) -> list[Finding]:
     return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
-def skipped_steps(run: Run, step: npt.NDArray[np.int64]) -> Optional[npt.NDArray[np.bool_]]:
+def skipped_steps(run: RunContents, step: npt.NDArray[np.int64]) -> Optional[npt.NDArray[np.bool_]]:
     """Returns which of the (n,) ascending steps the loss scaler skipped; None where the run has no loss scaler.
 
     A step is skipped where the overflow series says so, or where the loss scale fell with it.

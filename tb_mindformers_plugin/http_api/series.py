@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Mapping, Optional
+from typing import Optional
 
 import numpy as np
 
 from tb_mindformers_plugin.http_api.request import BadRequestError, SeriesRequest
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs import axes
-from tb_mindformers_plugin.runs.run import Run, Segment
+from tb_mindformers_plugin.runs.contents import RunContents, Segment
 from tb_mindformers_plugin.runs.smoothing import ema
+from tb_mindformers_plugin.runs.store import RunStore
 from tb_mindformers_plugin.runs.window import Window, window
 
 # A step function: an average between its levels would be a level that never was.
@@ -49,7 +50,7 @@ class SeriesAnswer:
     missing: tuple[dict[str, str], ...]
 
 
-def query(runs: Mapping[str, Run], request: SeriesRequest) -> SeriesAnswer:
+def query(store: RunStore, request: SeriesRequest) -> SeriesAnswer:
     """Answers a request.
 
     Raises:
@@ -58,9 +59,10 @@ def query(runs: Mapping[str, Run], request: SeriesRequest) -> SeriesAnswer:
     windows: list[SeriesWindow] = []
     missing: list[dict[str, str]] = []
     for name in request.runs:
-        run = runs.get(name)
-        if run is None:
+        if name not in store.runs:
             raise BadRequestError(f"run {name!r} is unknown", "GET runs lists the runs")
+    loaded = store.load(request.runs)
+    for name, run in loaded.items():
         for role in request.roles:
             match = run.roles.get(role)
             if match is None:
@@ -86,7 +88,7 @@ _AXIS_HINTS = {
 }
 
 
-def _window(run: Run, role: str, segment: Segment, request: SeriesRequest) -> Optional[Window]:
+def _window(run: RunContents, role: str, segment: Segment, request: SeriesRequest) -> Optional[Window]:
     x = axes.positions(run, segment, request.x)
     if x is None:
         return None

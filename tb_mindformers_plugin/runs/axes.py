@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from tb_mindformers_plugin.runs.run import Run, Segment
+    from tb_mindformers_plugin.runs.contents import RunContents, Segment
 
 AXES = ("step", "wall", "relative", "epoch", "tokens", "samples")
 
@@ -16,12 +16,12 @@ AXES = ("step", "wall", "relative", "epoch", "tokens", "samples")
 _PER_STEP = {"tokens": "tokens_per_step", "samples": "global_batch_size"}
 
 
-def available(run: Run) -> list[str]:
+def available(run: RunContents) -> list[str]:
     """Returns the axes of `AXES` that `run` can be drawn on."""
     return [axis for axis in AXES if axis in ("step", "wall", "relative") or _scale(run, axis) or axis in run.roles]
 
 
-def positions(run: Run, segment: Segment, axis: str) -> Optional[npt.NDArray[np.float64]]:
+def positions(run: RunContents, segment: Segment, axis: str) -> Optional[npt.NDArray[np.float64]]:
     """Returns the (n,) positions of a segment's points on `axis`, or None where the run does not know them.
 
     Units: steps; seconds since the Unix epoch (wall); seconds since the run's first record
@@ -48,7 +48,7 @@ def positions(run: Run, segment: Segment, axis: str) -> Optional[npt.NDArray[np.
     return None if scale is None else segment.step.astype(np.float64) * scale
 
 
-def _scale(run: Run, axis: str) -> Optional[float]:
+def _scale(run: RunContents, axis: str) -> Optional[float]:
     if axis == "epoch":
         return 1 / run.manifest.steps_per_epoch if run.manifest.steps_per_epoch else None
     per_step = getattr(run.manifest, _PER_STEP[axis]) if axis in _PER_STEP else None

@@ -23,6 +23,23 @@ _STRAY_FRACTION = 0.25
 _MOST_STRETCHES = 2000
 
 
+def unwrapped(step: Steps) -> Steps:
+    """Returns steps that a writer kept in 32 bits, and that overflowed, as the steps that were meant.
+
+    Step 2,000,000,000 followed by -1,600,000,000 was 2,694,967,296. Steps that were negative from the
+    beginning are left as they are.
+    """
+    negative = step < 0
+    if not negative.any() or negative.all():
+        return step
+    turns = np.diff(step, prepend=step[:1])
+    over = (turns < -(2**31)) & (turns >= -(2**32)) & negative
+    back = (turns > 2**31) & (turns <= 2**32) & ~negative
+    if not over.any():
+        return step
+    return step + (np.cumsum(over) - np.cumsum(back & (np.cumsum(over) > 0))) * 2**32
+
+
 @dataclasses.dataclass(frozen=True)
 class Segmentation:
     """Indices into a series, each set ascending in step.
@@ -56,6 +73,8 @@ def segment(
         just goes on. A restart counts for every series of the run, also for one that has not
         logged since.
     """
+    if (np.diff(step) > 0).all() and not any(r is not None for r in file_restarts):
+        return Segmentation(current=np.arange(len(step)))
     position = np.arange(len(step))
     written_again = np.zeros(len(step), bool)
     written_again[:-1] = step[1:] == step[:-1]

@@ -1,21 +1,27 @@
-"""The runs of a logdir, kept up to date."""
+"""The runs of a logdir: kept up to date, and within a bound of memory."""
 
 from __future__ import annotations
 
+import collections
+import concurrent.futures
 import os
 import threading
 import time
-from typing import Optional
+from typing import Iterable, Optional
 
 from tb_mindformers_plugin import metadata
-from tb_mindformers_plugin.eventfile import EventFile
+from tb_mindformers_plugin.eventfile.peek import peek
 from tb_mindformers_plugin.roles import resolve
+from tb_mindformers_plugin.runs.contents import RunContents
 from tb_mindformers_plugin.runs.discovery import Discovery, Root, discover, roots
 from tb_mindformers_plugin.runs.run import Run
+from tb_mindformers_plugin.runs.summary import RunSummary
 
-# What a writer logs at all, it logs within this many bytes; a graph before it may be larger, and then
-# the run is found when it is read.
-_HEAD_BYTES = 1 << 20
+DEFAULT_MEMORY = 2 * 2**30
+
+# A listing reads runs as a whole while they are no more than this in all, the newest first; into the
+# rest it peeks. Small logdirs are exact at once, large ones are listed fast.
+_LISTING_BYTES = 16 * 2**20
 
 
 class RunStore:
@@ -23,18 +29,26 @@ class RunStore:
 
     Args:
       searched: where to look for runs.
+      memory: bytes of columns to keep; past it the runs that were not used for longest are dropped,
+        and read again when asked for.
     """
 
-    def __init__(self, searched: tuple[Root, ...]) -> None:
+    def __init__(self, searched: tuple[Root, ...], memory: int = DEFAULT_MEMORY) -> None:
         self.searched = searched
+        self.memory = memory
         self._lock = threading.Lock()
         self._runs: dict[str, Run] = {}
         self._discovery = Discovery({}, 0, ())
         self._refreshed: Optional[float] = None
         self._active = False
+        self._used: collections.OrderedDict[str, None] = collections.OrderedDict()
+        # numpy lets go of the interpreter in its loops, so two runs are read in little more than the time of one.
+        self._readers = concurrent.futures.ThreadPoolExecutor(
+            max_workers=min(4, os.cpu_count() or 1), thread_name_prefix="training-health"
+        )
 
     def refresh(self, max_age_seconds: float = 0.0) -> None:
-        """Looks for new runs and reads what the known ones gained.
+        """Looks for runs and files that are new or gone; reads none of them.
 
         Args:
           max_age_seconds: do nothing where the last look is no older than this.
@@ -47,6 +61,7 @@ class RunStore:
             for name, run in known.items():
                 run.update(self._discovery.runs[name])
             self._runs = known
+            self._used = collections.OrderedDict((name, None) for name in self._used if name in known)
             self._refreshed = time.monotonic()
 
     @property
@@ -59,8 +74,52 @@ class RunStore:
         """Run name -> run, sorted by name, as of the last `refresh`."""
         return self._runs
 
+    def summaries(self) -> list[RunSummary]:
+        """Returns what a listing says of each run, in the order of their names."""
+        runs = self._runs
+        left = _LISTING_BYTES
+        read = set()
+        for name in sorted(runs, key=lambda name: _newest(runs[name]), reverse=True):
+            size = runs[name].size
+            if size <= left:
+                left -= size
+                read.add(name)
+        found = list(self._readers.map(lambda name: runs[name].summary(read=name in read), runs))
+        self._keep(name for name in runs if name in read)
+        return found
+
+    def load(self, names: Iterable[str]) -> dict[str, RunContents]:
+        """Returns all that the named runs hold by now.
+
+        Raises:
+          KeyError: a run is unknown.
+        """
+        runs = {name: self._runs[name] for name in names}
+        contents = dict(zip(runs, self._readers.map(Run.contents, runs.values())))
+        self._keep(runs)
+        return contents
+
+    def _keep(self, names: Iterable[str]) -> None:
+        """Takes note that runs were used, and drops others while there is too much in memory."""
+        with self._lock:
+            just_used = list(names)
+            for name in just_used:
+                self._used[name] = None
+                self._used.move_to_end(name)
+            held = {name: self._runs[name].nbytes for name in self._used if name in self._runs}
+            total = sum(held.values())
+            for name in list(self._used):
+                if total <= self.memory:
+                    break
+                # What is shown at this moment goes last, but it goes: the bound holds for one large
+                # request as well (an answer that is being made keeps its own columns until it is done).
+                total -= held.get(name, 0)
+                if name in self._runs:
+                    self._runs[name].drop()
+                del self._used[name]
+
     def is_active(self) -> bool:
-        """Whether any run has a manifest or a series with a known role.
+        """Whether any run has a series with a known role, or a manifest.
 
         TensorBoard asks at each page load, so this reads no more than the beginning of files, and
         only until one of them answers.
@@ -71,12 +130,22 @@ class RunStore:
         return self._active
 
 
+def _newest(run: Run) -> float:
+    times = []
+    for path in run.files:
+        try:
+            times.append(os.stat(path).st_mtime)
+        except OSError:
+            continue
+    return max(times, default=0.0)
+
+
 def _has_metrics(path: str) -> bool:
     try:
-        head = EventFile(path).read(most_bytes=_HEAD_BYTES)
+        chunk, _ = peek(path)
     except OSError:
         return False
-    return bool(resolve(head.columns)) or any(record.tag == metadata.RUN_TAG for record in head.health)
+    return bool(resolve(chunk.columns)) or any(record.tag == metadata.RUN_TAG for record in chunk.health)
 
 
 def open_logdir(logdir: str) -> RunStore:

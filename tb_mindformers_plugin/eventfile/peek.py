@@ -1,0 +1,40 @@
+"""A look at the beginning and the end of an event file, for a listing that must not read it all."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+import numpy as np
+
+from tb_mindformers_plugin.eventfile import framing
+from tb_mindformers_plugin.eventfile.columns import Chunk, joined
+from tb_mindformers_plugin.eventfile.decode import Decoder
+
+# Some dozens of records of a step each, or the manifest and some.
+_HEAD_BYTES = 1 << 14
+_TAIL_BYTES = 1 << 13
+
+
+def peek(path: str) -> tuple[Chunk, bool]:
+    """Returns the records at the beginning and the end of a file, and whether that is all of it.
+
+    Raises:
+      OSError: the file cannot be opened or read.
+    """
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        head = np.frombuffer(file.read(_HEAD_BYTES + _TAIL_BYTES if _is_small(size) else _HEAD_BYTES), np.uint8)
+        decoder = Decoder()
+        first = decoder.decode(head, framing.scan(head))
+        if _is_small(size):
+            return first, True
+        file.seek(size - _TAIL_BYTES)
+        tail = np.frombuffer(file.read(_TAIL_BYTES), np.uint8)
+    # A tail begins in the middle of a record, which is no damage.
+    last = dataclasses.replace(decoder.decode(tail, framing.scan(tail)), damage=())
+    return joined([first, last]), False
+
+
+def _is_small(size: int) -> bool:
+    return size <= _HEAD_BYTES + _TAIL_BYTES

@@ -1,0 +1,244 @@
+"""What the event files of one run hold, as series with roles. Nothing here reads files."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from typing import Any, Optional, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_mindformers_plugin import metadata
+from tb_mindformers_plugin.eventfile import Chunk, Column, Damage
+from tb_mindformers_plugin.eventfile.columns import joined_columns
+from tb_mindformers_plugin.metadata import HealthEvent, ManifestError, RunManifest
+from tb_mindformers_plugin.roles import RoleMatch, framework_of, resolve
+from tb_mindformers_plugin.runs.segments import Segmentation, segment, unwrapped
+from tb_mindformers_plugin.runs.writers import writers
+
+
+@dataclasses.dataclass(frozen=True)
+class Segment:
+    """Points of a series, ascending in step.
+
+    Attributes:
+      current: whether it is the curve; else a restart superseded it (or the step was written again).
+      step: (n,) int64.
+      wall: (n,) float64, seconds since the Unix epoch.
+      value: (n,) float32 or float64.
+    """
+
+    current: bool
+    step: npt.NDArray[np.int64]
+    wall: npt.NDArray[np.float64]
+    value: npt.NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+
+class FileContents:
+    """What was read of one event file."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.columns: dict[str, list[Column]] = collections.defaultdict(list)
+        self.manifests: list[RunManifest] = []
+        self.events: list[HealthEvent] = []
+        self.damage: list[Damage] = []
+        self.problems: list[str] = []
+        self.last_wall: Optional[float] = None
+
+    def add(self, chunk: Chunk) -> None:
+        """Takes in what the file gained."""
+        for tag, column in chunk.columns.items():
+            self.columns[tag].append(column)
+        for record in chunk.health:
+            try:
+                if record.tag == metadata.RUN_TAG:
+                    self.manifests.append(metadata.parse_summary_metadata(record.content))
+                else:
+                    self.events.append(metadata.parse_event(record.content, record.step, record.wall))
+            except ManifestError as error:
+                self.problems.append(str(error))
+        self.damage.extend(chunk.damage)
+        self.problems.extend(f"{self.name}: {problem}" for problem in chunk.problems)
+        if chunk.last_wall is not None:
+            self.last_wall = max(chunk.last_wall, self.last_wall or chunk.last_wall)
+
+    def column(self, tag: str) -> Optional[Column]:
+        """The points of `tag`, or None; pieces that came one by one become one."""
+        parts = self.columns.get(tag)
+        if not parts:
+            return None
+        if len(parts) > 1:
+            parts[:] = [joined_columns(parts)]
+        return parts[0]
+
+    def spans(self) -> dict[str, tuple[int, int]]:
+        """First step as written and last step as reached, by tag."""
+        return {
+            tag: (int(parts[0].step[0]), max(int(part.step.max()) for part in parts))
+            for tag, parts in self.columns.items()
+            if parts
+        }
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the columns."""
+        return sum(c.nbytes for chunks in self.columns.values() for c in chunks)
+
+
+class RunContents:
+    """The series of one run, joined over its event files.
+
+    Args:
+      files: in TensorBoard's reading order.
+    """
+
+    def __init__(self, files: Sequence[FileContents]) -> None:
+        self._files = list(files)
+        self._segments: dict[str, tuple[list[Segment], Segmentation]] = {}
+        self._copied: dict[str, int] = {}
+        self._writers = writers([file.columns for file in self._files])
+        manifests = [manifest for file in self._files for manifest in file.manifests]
+        #: The newest manifest that could be read; an empty one where there is none.
+        self.manifest: RunManifest = manifests[-1] if manifests else RunManifest()
+        self.has_manifest = bool(manifests)
+        #: Health events in the order of writing.
+        self.events = [event for file in self._files for event in file.events]
+        #: Scalar tags, sorted.
+        self.tags = sorted({tag for file in self._files for tag in file.columns})
+        #: Role -> the series that plays it.
+        self.roles: dict[str, RoleMatch] = resolve(self.tags, self.manifest.roles, self.manifest.units)
+        #: The framework whose names the tags follow, where that can be told.
+        self.framework = framework_of(self.tags)
+        #: (file name, stretch) that was skipped for being damaged.
+        self.damage = [(file.name, damage) for file in self._files for damage in file.damage]
+        #: What could not be read, each a sentence.
+        self.problems = [problem for file in self._files for problem in file.problems]
+
+    @property
+    def ended(self) -> Optional[HealthEvent]:
+        """The ``end`` event of the newest start, if it has one."""
+        for file in reversed(self._files):
+            ends = [event for event in file.events if event.kind == "end"]
+            if ends:
+                return ends[-1]
+            if file.manifests or file.columns:
+                return None
+        return None
+
+    @property
+    def first_wall(self) -> float:
+        """Earliest finite wall time of a point (0 where there is none)."""
+        walls = [c.wall for file in self._files for chunks in file.columns.values() for c in chunks]
+        finite = [float(w[np.isfinite(w)].min()) for w in walls if np.isfinite(w).any()]
+        return min(finite, default=0.0)
+
+    @property
+    def last_wall(self) -> Optional[float]:
+        """Latest finite wall time of any record."""
+        walls = [file.last_wall for file in self._files if file.last_wall is not None]
+        return max(walls, default=None)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the columns take, those of joined restarts included."""
+        return sum(file.nbytes for file in self._files) + sum(self._copied.values())
+
+    @property
+    def second_writers(self) -> list[str]:
+        """Names of the files that another process wrote while the run's first one was writing."""
+        return [file.name for file, writer in zip(self._files, self._writers) if writer > 0]
+
+    def current(self, role: str) -> Optional[Segment]:
+        """Returns the curve of `role`, or None where the run has none."""
+        match = self.roles.get(role)
+        return None if match is None else self.segments(match.tag)[0]
+
+    def segments(self, tag: str) -> list[Segment]:
+        """Returns the series of `tag`: first its curve, then what was superseded.
+
+        Where several processes wrote at the same time, each has a curve of its own.
+
+        Raises:
+          KeyError: the run has no such series.
+        """
+        return self._segmented(tag)[0]
+
+    def segmentation(self, tag: str) -> Segmentation:
+        """Returns how the points of `tag` by the run's first writer, in the order of writing, fall apart.
+
+        Raises:
+          KeyError: the run has no such series.
+        """
+        return self._segmented(tag)[1]
+
+    def _segmented(self, tag: str) -> tuple[list[Segment], Segmentation]:
+        if tag not in self._segments:
+            segments: list[Segment] = []
+            first: Optional[Segmentation] = None
+            copied = 0
+            for writer in range(max(self._writers, default=0) + 1):
+                mine = [file for file, w in zip(self._files, self._writers) if w == writer]
+                parts = [(file, column) for file in mine for column in [file.column(tag)] if column is not None]
+                if not parts:
+                    continue
+                columns = {id(file): column for file, column in parts}
+                whole = joined_columns([column for _, column in parts])
+                lengths = [len(columns[id(file)]) if id(file) in columns else 0 for file in mine]
+                starts = np.cumsum([0, *lengths])[:-1].tolist()
+                step = unwrapped(whole.step)
+                found = segment(step, starts, self._file_restarts(writer))
+                first = first or found
+                whole = dataclasses.replace(whole, step=step)
+                segments.extend(_segments_of(whole, found))
+                if len(parts) > 1 or len(found.current) < len(whole):
+                    copied += whole.nbytes + found.current.nbytes
+            if first is None:
+                raise KeyError(tag)
+            # The curves first: the answer's first segment is the series' curve.
+            segments.sort(key=lambda s: not s.current)
+            self._segments[tag] = (segments, first)
+            self._copied[tag] = copied
+        return self._segments[tag]
+
+    def _file_restarts(self, writer: int) -> list[Optional[int]]:
+        """For each file of a writer, the step at which it takes the run up again (None: it just goes on).
+
+        A property of the run, not of a series: a loss that resumed at step 60 also supersedes the
+        eval loss of step 80, which is not written again before step 100.
+        """
+        found: list[Optional[int]] = []
+        reached: dict[str, int] = {}
+        for file, other in zip(self._files, self._writers):
+            if other != writer:
+                continue
+            spans = file.spans()
+            resumed = file.manifests[0].resumed_from if file.manifests else None
+            # A file of other series goes on beside this one: only a series that both have can go back.
+            back = [first for tag, (first, _) in spans.items() if first <= reached.get(tag, first - 1)]
+            restart = min(back, default=None)
+            if reached and resumed is not None:
+                restart = resumed + 1
+            found.append(restart)
+            if restart is not None:
+                reached = {tag: min(step, restart - 1) for tag, step in reached.items()}
+            for tag, (_, last) in spans.items():
+                reached[tag] = max(last, reached.get(tag, last))
+        return found
+
+
+def _segments_of(column: Column, found: Segmentation) -> list[Segment]:
+    if len(found.current) == len(column):
+        curve = Segment(True, column.step, column.wall, column.value)  # as it is, without a copy
+    else:
+        curve = _picked(column, found.current, True)
+    rest = [*found.superseded, *(indices for indices in (found.repeated, found.stray) if len(indices))]
+    return [curve, *(_picked(column, indices, False) for indices in rest)]
+
+
+def _picked(column: Column, indices: npt.NDArray[np.int64], current: bool) -> Segment:
+    return Segment(current, column.step[indices], column.wall[indices], column.value[indices])
