@@ -10,7 +10,8 @@ export type JsonNumber = number | "NaN" | "Infinity" | "-Infinity" | null;
 export interface RoleInfo {
   readonly tag: string;
   readonly unit: string;
-  readonly points: number;
+  /** Null where the run was listed without being read: a large logdir is. */
+  readonly points: number | null;
   readonly first_step: number;
   readonly last_step: number;
   readonly last_value: JsonNumber;
@@ -21,7 +22,8 @@ export interface RunInfo {
   readonly source: "manifest" | "alias";
   readonly status: Status;
   readonly last_wall_time: number;
-  readonly verdict: Verdict;
+  /** Null where the run was not read yet. */
+  readonly verdict: Verdict | null;
   readonly total_steps: number | null;
   readonly notes: readonly string[];
   readonly missing: readonly { readonly role: Role; readonly hint: string }[];

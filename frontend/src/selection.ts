@@ -6,7 +6,7 @@ import { OVERLAY_ROLES, type OverlayRole } from "./roles";
 export const MOST_DRAWN = 50;
 
 export const overlayRolesOf = (run: RunInfo): OverlayRole[] =>
-  OVERLAY_ROLES.filter((role) => (run.roles[role]?.points ?? 0) > 0);
+  OVERLAY_ROLES.filter((role) => role in run.roles);
 
 /**
  * Order of the list: newest first as it was at the first look. Later answers only put new runs on
@@ -28,7 +28,7 @@ export function listOrder(runs: readonly RunInfo[], before: readonly string[]): 
  * newest of those. So the tab opens on as full an overlay as there is.
  */
 export function defaultChoice(runs: readonly RunInfo[]): string[] {
-  const curves = runs.filter((r) => (r.roles.loss?.points ?? 0) > 1);
+  const curves = runs.filter((r) => r.roles.loss !== undefined && r.roles.loss.points !== 1);
   const drawable = curves.length ? curves : runs.filter((r) => overlayRolesOf(r).length > 0);
   const known = drawable.length ? drawable : runs;
   const live = known.filter((r) => r.status === "running");
@@ -72,7 +72,8 @@ export function drawnRuns(
   const all = chosen.flatMap((name) => runs.get(name) ?? []).filter((run) => overlayRolesOf(run).length > 0);
   if (all.length <= MOST_DRAWN || drawAll) return { runs: all, left: 0 };
   const first = [...all].sort(
-    (a, b) => SEVERITY[b.verdict] - SEVERITY[a.verdict] || b.last_wall_time - a.last_wall_time,
+    (a, b) =>
+      SEVERITY[b.verdict ?? "ok"] - SEVERITY[a.verdict ?? "ok"] || b.last_wall_time - a.last_wall_time,
   );
   const kept = new Set(first.slice(0, MOST_DRAWN));
   return { runs: all.filter((run) => kept.has(run)), left: all.length - MOST_DRAWN };

@@ -174,7 +174,7 @@ function LoggedRoles({ rows, named }: { rows: readonly LoggedRole[]; named: bool
               <td>
                 <code>{info.tag}</code>
               </td>
-              <td class="right number">{formatCount(info.points)}</td>
+              <td class="right number">{info.points === null ? "–" : formatCount(info.points)}</td>
               <td class="right number">{lastValue(info)}</td>
             </tr>
           ))}
