@@ -136,7 +136,7 @@ export function shownWindow(input: PlanInput): Window {
 
 /** Roles at least one run has; a loss scale lane also holds the overflow ticks. */
 export function presentRoles(
-  runs: readonly { readonly roles: Partial<Record<string, { points: number }>> }[],
+  runs: readonly { readonly roles: Partial<Record<string, { readonly points: number | null }>> }[],
 ): OverlayRole[] {
   const has = (role: string) => runs.some((r) => (r.roles[role]?.points ?? 0) > 0);
   return OVERLAY_ROLES.filter((role) => has(role));
