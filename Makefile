@@ -37,7 +37,7 @@ test: $(TEST)/installed chromium checks frontend-checks
 	$(TEST)/bin/python -m pytest --require-all
 
 unit: $(TEST)/installed
-	$(TEST)/bin/python -m pytest -m "not (mindspore or e2e or packaging)"
+	$(TEST)/bin/python -m pytest --ignore tests/mindspore -m "not (mindspore or e2e or packaging)"
 
 checks: $(TEST)/installed
 	$(TEST)/bin/ruff check .

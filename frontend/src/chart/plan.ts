@@ -138,7 +138,8 @@ export function shownWindow(input: PlanInput): Window {
 export function presentRoles(
   runs: readonly { readonly roles: Partial<Record<string, { readonly points: number | null }>> }[],
 ): OverlayRole[] {
-  const has = (role: string) => runs.some((r) => (r.roles[role]?.points ?? 0) > 0);
+  // Points that are not counted (null) are points.
+  const has = (role: string) => runs.some((r) => r.roles[role] !== undefined && r.roles[role]?.points !== 0);
   return OVERLAY_ROLES.filter((role) => has(role));
 }
 
