@@ -82,11 +82,10 @@ def _measure(table: Table, one: Written, repeat: int) -> None:
         series(server, one, buckets)  # warm
         found = interleaved(calls, repeat)
     for title, samples in found.items():
+        sent = megabytes(median(samples, "bytes"))
         rival = found["TensorBoard timeSeries" + (", gzip" if title.endswith("gzip") else "")]
         if samples is rival:
-            table.add(
-                one.shape.name, one.shape.runs, title, spread(samples), megabytes(median(samples, "bytes")), "", ""
-            )
+            table.add(one.shape.name, one.shape.runs, title, spread(samples), sent, None, None)
             continue
         time, size = median(samples) / median(rival), median(samples, "bytes") / median(rival, "bytes")
         table.add(
@@ -94,7 +93,7 @@ def _measure(table: Table, one: Written, repeat: int) -> None:
             one.shape.runs,
             title,
             f"{spread(samples)} = {time:.2g}x",
-            f"{megabytes(median(samples, 'bytes'))} = {size:.2g}x",
+            f"{sent} = {size:.2g}x",
             at_most(time, TIME),
             at_most(size, BYTES),
         )

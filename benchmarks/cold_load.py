@@ -27,7 +27,8 @@ def tables(directory: pathlib.Path, scale: float, repeat: int) -> list[Table]:
         ("set", "points", "reader", "median (range)", "CPU", "points/s", "ours is", "goal"),
         (
             "Each load in a fresh process, imports and start not counted; the files are in the page cache.",
-            "Ours verifies the CRC of every record (but of large records without a scalar) on one thread.",
+            "Ours verifies the CRC of every record (but of large records without a scalar); EventFile.read runs on one "
+            "thread, open_logdir reads several runs at once.",
             "The Rust data server keeps 1,000 points a tag and verifies no payload, its defaults, on all cores; "
             "its time is what it logs itself, its CPU that of the whole process.",
             f"tbparse and tb-like (slow) read {SLICE:g} of the set, and are compared by points a second; "

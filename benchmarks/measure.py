@@ -16,7 +16,7 @@ _LONGEST_SECONDS = 1800
 
 
 def interleaved(contenders: Mapping[str, Callable[[], Any]], repeat: int) -> dict[str, list[Any]]:
-    """What each contender gave, in turn: A B A B …
+    """What each contender gave, in turn: A, B, A, B and so on.
 
     The machine is noisy, and noise that lasts longer than one turn meets all of them.
     """
@@ -33,9 +33,7 @@ def fresh(program: str, *arguments: str) -> dict[str, Any]:
     """Runs a program of this directory in a new Python process and returns the JSON that it prints."""
     command = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), program), *arguments]
     # Away from the checkout, so that an installed package is what is imported.
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tempfile.gettempdir(), timeout=_LONGEST_SECONDS
-    )
+    done = subprocess.run(command, capture_output=True, cwd=tempfile.gettempdir(), timeout=_LONGEST_SECONDS)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr.decode(errors='replace')[-2000:]}")
     # What a rival prints of its own comes before.
@@ -61,8 +59,13 @@ def spread(samples: Sequence[Mapping[str, Any]], field: str = "seconds") -> str:
     values = [sample[field] for sample in samples]
     middle = statistics.median(values)
     unit, factor = ("s", 1) if middle >= 1 else ("ms", 1000)
-    # Three digits are all that a noisy machine can tell.
-    return " ".join((f"{middle * factor:.3g} {unit}", f"({min(values) * factor:.3g}–{max(values) * factor:.3g})"))
+    least, middle, most = (_digits(value * factor) for value in (min(values), middle, max(values)))
+    return f"{middle} {unit} ({least}–{most})"
+
+
+def _digits(value: float) -> str:
+    # Three digits are more than a noisy machine can tell.
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
 def megabytes(count: float) -> str:
