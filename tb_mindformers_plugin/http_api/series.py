@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Optional
+from typing import Any, Optional
 
 import numpy as np
+import numpy.typing as npt
 
 from tb_mindformers_plugin.http_api.request import BadRequestError, SeriesRequest
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs import axes
 from tb_mindformers_plugin.runs.contents import RunContents, Segment
-from tb_mindformers_plugin.runs.smoothing import ema
 from tb_mindformers_plugin.runs.store import RunStore
 from tb_mindformers_plugin.runs.window import Window, window
 
@@ -70,8 +70,8 @@ def query(store: RunStore, request: SeriesRequest) -> SeriesAnswer:
                 continue
             shown = [
                 SeriesWindow(name, role, match.tag, match.unit, segment.current, points)
-                for segment in run.segments(match.tag)
-                for points in [_window(run, role, segment, request)]
+                for place, segment in enumerate(run.segments(match.tag))
+                for points in [_window(run, role, place, segment, request)]
                 if points is not None
             ]
             if not shown:
@@ -88,13 +88,15 @@ _AXIS_HINTS = {
 }
 
 
-def _window(run: RunContents, role: str, segment: Segment, request: SeriesRequest) -> Optional[Window]:
-    x = axes.positions(run, segment, request.x)
+def _window(run: RunContents, role: str, place: int, segment: Segment, request: SeriesRequest) -> Optional[Window]:
+    x: Optional[npt.NDArray[Any]] = segment.step  # as they are: whole numbers, and no copy of them
+    if request.x != "step":
+        x = axes.positions(run, segment, request.x)
     if x is None:
         return None
     # Smoothed over all points in the order of steps, before anything is cut out: the same at any zoom.
     smooth = request.smoothing > 0 and segment.current and role not in NOT_SMOOTHED
-    smoothed = ema(segment.value, request.smoothing) if smooth else None
+    smoothed = run.smoothed(run.roles[role].tag, place, request.smoothing) if smooth else None
     value = segment.value
     if request.x != "step":
         # Clocks go back, and a damaged one is NaN; a window needs ascending positions.

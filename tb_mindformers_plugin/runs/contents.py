@@ -15,6 +15,7 @@ from tb_mindformers_plugin.eventfile.columns import joined_columns
 from tb_mindformers_plugin.metadata import HealthEvent, ManifestError, RunManifest
 from tb_mindformers_plugin.roles import RoleMatch, framework_of, resolve
 from tb_mindformers_plugin.runs.segments import Segmentation, segment, unwrapped
+from tb_mindformers_plugin.runs.smoothing import ema
 from tb_mindformers_plugin.runs.writers import writers
 
 
@@ -101,6 +102,7 @@ class RunContents:
         self._files = list(files)
         self._segments: dict[str, tuple[list[Segment], Segmentation]] = {}
         self._copied: dict[str, int] = {}
+        self._smoothed: dict[tuple[str, int], tuple[float, npt.NDArray[np.float32]]] = {}
         self._writers = writers([file.columns for file in self._files])
         manifests = [manifest for file in self._files for manifest in file.manifests]
         #: The newest manifest that could be read; an empty one where there is none.
@@ -145,8 +147,9 @@ class RunContents:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the columns take, those of joined restarts included."""
-        return sum(file.nbytes for file in self._files) + sum(self._copied.values())
+        """Bytes that the columns take, those of joined restarts and of smoothing included."""
+        smoothed = sum(values.nbytes for _, values in list(self._smoothed.values()))
+        return sum(file.nbytes for file in self._files) + sum(list(self._copied.values())) + smoothed
 
     @property
     def second_writers(self) -> list[str]:
@@ -167,6 +170,22 @@ class RunContents:
           KeyError: the run has no such series.
         """
         return self._segmented(tag)[0]
+
+    def smoothed(self, tag: str, place: int, decay: float) -> npt.NDArray[np.float32]:
+        """Returns the bias-corrected EMA of one segment of `tag`, over all of its points.
+
+        The last one of each segment is kept: zooming and panning ask for it again and again.
+
+        Args:
+          tag: the series.
+          place: of the segment in `segments(tag)`.
+          decay: in [0, 1).
+        """
+        known = self._smoothed.get((tag, place))
+        if known is None or known[0] != decay:
+            known = decay, ema(self.segments(tag)[place].value, decay).astype(np.float32)
+            self._smoothed[tag, place] = known
+        return known[1]
 
     def segmentation(self, tag: str) -> Segmentation:
         """Returns how the points of `tag` by the run's first writer, in the order of writing, fall apart.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -27,13 +29,18 @@ def ema(value: npt.NDArray[np.floating], decay: float) -> Values:
     if not 0 <= decay < 1:
         raise ValueError(f"decay is in [0, 1), got {decay!r}")
     finite = np.isfinite(value)
-    result = np.full(len(value), np.nan)
-    x = np.asarray(value, np.float64)[finite]
-    if len(x):
-        count = np.arange(1, len(x) + 1)
+    every = bool(finite.all())
+    x = np.asarray(value if every else value[finite], np.float64)
+    mean = _recursion((1 - decay) * x, decay)
+    if decay and len(x):
+        # The correction is 1 from where decay^i is below half the last bit of it.
+        count = min(len(x), math.ceil(-37.5 / math.log(decay)))
         # -expm1(n log d) keeps 1 - d^n exact for decays close to 1.
-        weight = -np.expm1(count * np.log(decay)) if decay else 1.0
-        result[finite] = _recursion((1 - decay) * x, decay) / weight
+        mean[:count] /= -np.expm1(np.arange(1, count + 1) * math.log(decay))
+    if every:
+        return mean
+    result = np.full(len(value), np.nan)
+    result[finite] = mean
     return result
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import numpy as np
 import numpy.typing as npt
@@ -37,9 +37,9 @@ class Window:
 
 
 def window(
-    x: Floats,
+    x: npt.NDArray[Any],
     value: npt.NDArray[Any],
-    smoothed: Optional[Floats],
+    smoothed: Optional[npt.NDArray[Any]],
     start: Optional[float],
     stop: Optional[float],
     buckets: int,
@@ -51,7 +51,7 @@ def window(
     but for one renewal each time it grows by an eighth.
 
     Args:
-      x: (n,) ascending positions.
+      x: (n,) ascending positions, whole or real numbers.
       value: (n,) values.
       smoothed: (n,) smoothed values, or None.
       start: where the window begins, or None for the curve's own beginning.
@@ -59,22 +59,46 @@ def window(
       buckets: at most this many points are returned (at least 8).
     """
     if len(x) == 0:
-        return _raw(x, value, smoothed)
+        return _points(x, value, smoothed, None)
     low = float(x[0]) if start is None else start
     high = float(x[-1]) if stop is None else stop
-    first = max(0, int(np.searchsorted(x, low, side="left")) - 1)
-    last = min(len(x), int(np.searchsorted(x, high, side="right")) + 1)
+    first = max(0, _place(x, low) - 1)
+    last = min(len(x), _place(x, high, after=True) + 1)
     if last - first <= buckets:
         part = slice(first, last)
-        return _raw(x[part], value[part], None if smoothed is None else smoothed[part])
+        return _points(x[part], value[part], None if smoothed is None else smoothed[part], None)
+    # Of a window that is wider than the curve only the curve counts.
+    low, high = max(low, float(x[first])), min(high, float(x[last - 1]))
     # Two neighbours, and two buckets that the window's ends cut.
     # Many points at one position (wall times of a fast loop) still need a width.
     finest = float(np.spacing(max(abs(low), abs(high))))
     width = _width(max((high - low) / (buckets - 4), finest))
-    first = max(0, int(np.searchsorted(x, math.floor(low / width) * width, side="left")) - 1)
-    last = min(len(x), int(np.searchsorted(x, (math.floor(high / width) + 1) * width, side="left")) + 1)
+    edges: Floats = np.arange(math.floor(low / width), math.floor(high / width) + 2) * width
+    places = np.searchsorted(x, _as(x, edges))
+    first, last = max(0, int(places[0]) - 1), min(len(x), int(places[-1]) + 1)
     part = slice(first, last)
-    return _bucketed(x[part], value[part], None if smoothed is None else smoothed[part], width)
+    starts = np.unique(np.concatenate([[first], places, [last - 1 if places[-1] < last else last]]))
+    starts = starts[(starts >= first) & (starts < last)] - first
+    return _points(x[part], value[part], None if smoothed is None else smoothed[part], starts)
+
+
+def _place(x: npt.NDArray[Any], position: float, after: bool = False) -> int:
+    """The index of the first point at `position` or behind it (behind it, if `after`)."""
+    if after:
+        position = float(np.nextafter(position, np.inf))
+    return int(np.searchsorted(x, _as(x, np.array([position])))[0])
+
+
+def _as(x: npt.NDArray[Any], positions: Floats) -> npt.NDArray[Any]:
+    """`positions` in the type of `x`, so that a search does not convert all of `x`.
+
+    The first whole number at a position or behind it is its ceiling.
+    """
+    if x.dtype.kind != "i":
+        return positions
+    limits = np.iinfo(x.dtype)
+    # The largest float64 below 2^63; beyond it a comparison must still be right.
+    return np.ceil(np.clip(positions, float(limits.min), np.nextafter(float(limits.max), 0))).astype(x.dtype)
 
 
 def _width(least: float) -> float:
@@ -83,48 +107,43 @@ def _width(least: float) -> float:
     return math.ldexp(math.ceil(mantissa * 16) / 16, exponent)
 
 
-def _raw(x: Floats, value: npt.NDArray[Any], smoothed: Optional[Floats]) -> Window:
-    finite = _finite_only(value)
+def _points(
+    x: npt.NDArray[Any],
+    value: npt.NDArray[Any],
+    smoothed: Optional[npt.NDArray[Any]],
+    starts: Optional[npt.NDArray[np.int64]],
+) -> Window:
+    """The points as they are (`starts` None), or gathered into the buckets that begin at `starts`."""
+    ends = None if starts is None else np.append(starts[1:], len(x)) - 1
+    finite = np.isfinite(value)
+    all_finite = bool(finite.all())
+    number = _as_float32(value)
+    if not all_finite:
+        number = np.where(finite, number, np.float32(np.nan))
+
+    def count(kind: Callable[[npt.NDArray[Any]], npt.NDArray[np.bool_]]) -> npt.NDArray[np.uint32]:
+        if all_finite:
+            return np.zeros(len(x) if starts is None else len(starts), np.uint32)
+        mask = kind(value)
+        return mask.astype(np.uint32) if starts is None else np.add.reduceat(mask, starts, dtype=np.uint32)
+
     return Window(
-        raw=True,
-        x=x,
-        minimum=finite,
-        maximum=finite,
-        last=finite,
-        smoothed=None if smoothed is None else smoothed.astype(np.float32),
-        nan=np.isnan(value).astype(np.uint32),
-        posinf=np.isposinf(value).astype(np.uint32),
-        neginf=np.isneginf(value).astype(np.uint32),
+        raw=starts is None,
+        x=(x if ends is None else x[ends]).astype(np.float64),
+        minimum=number if starts is None else np.fmin.reduceat(number, starts),
+        maximum=number if starts is None else np.fmax.reduceat(number, starts),
+        last=number if ends is None else number[ends],
+        smoothed=None if smoothed is None else (smoothed if ends is None else smoothed[ends]).astype(np.float32),
+        nan=count(np.isnan),
+        posinf=count(np.isposinf),
+        neginf=count(np.isneginf),
     )
 
 
-def _bucketed(x: Floats, value: npt.NDArray[Any], smoothed: Optional[Floats], width: float) -> Window:
-    bucket = np.floor(x / width)
-    starts = np.concatenate([np.zeros(1, int), np.flatnonzero(np.diff(bucket)) + 1])
-    ends = np.append(starts[1:], len(x)) - 1
-    finite = _finite_only(value)
-
-    def count(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
-        if not mask.any():
-            return np.zeros(len(starts), np.uint32)
-        return np.add.reduceat(mask, starts, dtype=np.uint32)
-
-    return Window(
-        raw=False,
-        x=x[ends],
-        minimum=np.fmin.reduceat(finite, starts),
-        maximum=np.fmax.reduceat(finite, starts),
-        last=finite[ends],
-        smoothed=None if smoothed is None else smoothed[ends].astype(np.float32),
-        nan=count(np.isnan(value)),
-        posinf=count(np.isposinf(value)),
-        neginf=count(np.isneginf(value)),
-    )
-
-
-def _finite_only(value: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+def _as_float32(value: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    if value.dtype == np.float32:
+        return value
     with np.errstate(over="ignore"):
-        narrow = np.asarray(value, np.float32)
+        narrow = value.astype(np.float32)
     # A double beyond float32 is a number all the same: the largest one, rather than infinity.
-    narrow = np.where(np.isinf(narrow) & np.isfinite(value), np.copysign(np.finfo(np.float32).max, narrow), narrow)
-    return np.where(np.isfinite(narrow), narrow, np.float32(np.nan))
+    return np.where(np.isinf(narrow) & np.isfinite(value), np.copysign(np.finfo(np.float32).max, narrow), narrow)
