@@ -29,8 +29,8 @@ demo: $(DEMO)/installed
 $(DEMO)/installed: setup.py pyproject.toml $(SOURCES)
 	@echo "Installing into $(DEMO) ..."
 	@$(DEMO_PYTHON) -m venv $(DEMO)
-	@$(DEMO)/bin/python -m pip install --quiet --upgrade pip
-	@$(DEMO)/bin/python -m pip install --quiet .
+	@$(DEMO)/bin/python -m pip install -qq --upgrade pip
+	@$(DEMO)/bin/python -m pip install -qq .
 	@touch $@
 
 test: $(TEST)/installed chromium checks frontend-checks
@@ -53,9 +53,9 @@ $(TEST)/installed: setup.py pyproject.toml requirements-test.txt $(shell find fr
 	@test -n "$(PYTHON)" || { echo "make test needs a Python from 3.9 to 3.12 (MindSpore has no wheel for another)"; exit 1; }
 	@echo "Installing into $(TEST) ..."
 	@$(PYTHON) -m venv $(TEST)
-	@$(TEST)/bin/python -m pip install --quiet --upgrade pip
-	@$(TEST)/bin/python -m pip install --quiet -r requirements-test.txt
-	@$(TEST)/bin/python -m pip install --quiet --editable '.[dev]'
+	@$(TEST)/bin/python -m pip install -qq --upgrade pip
+	@$(TEST)/bin/python -m pip install -qq -r requirements-test.txt
+	@$(TEST)/bin/python -m pip install -qq --editable '.[dev]'
 	@touch $@
 
 # The browser tests drive the distribution's Chromium.

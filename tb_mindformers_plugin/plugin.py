@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import gzip
 import json
 import logging
 import mimetypes
@@ -25,7 +26,8 @@ from tb_mindformers_plugin.http_api.listing import FindingsCache, list_runs
 from tb_mindformers_plugin.http_api.request import BadRequestError, parse_series_request
 from tb_mindformers_plugin.http_api.series import query
 from tb_mindformers_plugin.runs.discovery import roots
-from tb_mindformers_plugin.runs.store import DEFAULT_MEMORY, RunStore
+from tb_mindformers_plugin.runs.provider import ProviderStore
+from tb_mindformers_plugin.runs.store import DEFAULT_MEMORY, RunStore, Store
 
 logger = logging.getLogger("tb_mindformers_plugin")
 
@@ -35,6 +37,10 @@ MEMORY_FLAG = "training_health_memory"
 
 # The tab asks for the list and then for series; one look at the disk serves both.
 _FRESH_SECONDS = 1.0
+
+_BINARY = "application/octet-stream"
+# Columns smaller than this are one packet or two.
+_COMPRESS_BYTES = 2048
 
 _Handler = Callable[["TrainingHealthPlugin", Request], Response]
 
@@ -107,7 +113,12 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
         if not logdir and not logdir_spec:
             logdir = context.logdir or ""
         memory = getattr(flags, MEMORY_FLAG, None)
-        self._store = RunStore(roots(logdir, logdir_spec), DEFAULT_MEMORY if memory is None else memory)
+        searched = roots(logdir, logdir_spec)
+        self._store: Store
+        if searched or context.data_provider is None:
+            self._store = RunStore(searched, DEFAULT_MEMORY if memory is None else memory)
+        else:
+            self._store = ProviderStore(context.data_provider)
         self._findings = FindingsCache()
 
     def get_plugin_apps(self) -> Mapping[str, Any]:
@@ -140,7 +151,7 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
         answer = query(self._store, asked)
         if asked.format == "json":
             return _respond(request, encode_json(answer), "application/json")
-        return _respond(request, encode_binary(answer), "application/octet-stream")
+        return _respond(request, encode_binary(answer), _BINARY)
 
     @_route("GET")
     def static_route(self, request: Request) -> Response:
@@ -194,4 +205,13 @@ def _error(request: Request, code: int, message: str, hint: str) -> Response:
 
 
 def _respond(request: Request, content: bytes, content_type: str, code: int = 200) -> Response:
-    return cast(Response, http_util.Respond(request, content, content_type, code=code))
+    encoding = None
+    if content_type == _BINARY and len(content) > _COMPRESS_BYTES and _is_remote(request):
+        content, encoding = gzip.compress(content, compresslevel=1), "gzip"
+    return cast(Response, http_util.Respond(request, content, content_type, code=code, content_encoding=encoding))
+
+
+def _is_remote(request: Request) -> bool:
+    """Whether the answer crosses a network, and its reader takes gzip: on this machine compressing costs more."""
+    address = request.remote_addr or ""
+    return "gzip" in str(request.accept_encodings) and not address.startswith(("127.", "::1"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import math
 import time
@@ -391,3 +392,20 @@ def test_memory_flag():
     flags.logdir, flags.logdir_spec = "x", ""
     plugin = TrainingHealthLoader().load(base_plugin.TBContext(flags=flags))
     assert plugin._store.memory == 300 * 2**20
+
+
+def test_columns_are_compressed_where_they_cross_a_network(logs):
+    served = Served(logs)
+    body = json.dumps({"runs": ["good"], "roles": ["loss", "lr"], "smoothing": 0.5})
+
+    def ask(address, **headers):
+        environ = {"REMOTE_ADDR": address}
+        return served.client("/series").post("/series", data=body, headers=headers, environ_overrides=environ)
+
+    plain = ask("127.0.0.1", **{"Accept-Encoding": "gzip"})
+    assert "Content-Encoding" not in plain.headers
+    packed = ask("10.0.0.7", **{"Accept-Encoding": "gzip"})
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.get_data()) == plain.get_data()
+    assert len(packed.get_data()) < len(plain.get_data())
+    assert "Content-Encoding" not in ask("10.0.0.7").headers

@@ -145,7 +145,7 @@ def _extents(points: Window) -> dict[str, Optional[float]]:
     }
 
 
-def _numbers(column: npt.NDArray[np.floating]) -> list[Optional[float]]:
+def _numbers(column: npt.NDArray[Any]) -> list[Optional[float]]:
     return [number if math.isfinite(number) else None for number in column.tolist()]
 
 

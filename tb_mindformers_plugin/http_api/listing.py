@@ -10,7 +10,7 @@ from typing import Any, Optional, Sequence, Union
 from tb_mindformers_plugin.health import Finding, diagnose, verdict
 from tb_mindformers_plugin.http_api.hints import missing_hints
 from tb_mindformers_plugin.runs.ranks import fold_ranks
-from tb_mindformers_plugin.runs.store import RunStore
+from tb_mindformers_plugin.runs.store import Store
 from tb_mindformers_plugin.runs.summary import RunSummary
 
 # A run that has been silent for longer than this, and than so many of its own intervals, has stalled.
@@ -24,7 +24,7 @@ class FindingsCache:
     def __init__(self) -> None:
         self._known: dict[str, tuple[RunSummary, list[Finding]]] = {}
 
-    def of(self, store: RunStore, summary: RunSummary) -> Optional[list[Finding]]:
+    def of(self, store: Store, summary: RunSummary) -> Optional[list[Finding]]:
         """Returns the findings; None for a run that was only peeked into: nothing is known of it yet."""
         if not summary.exact:
             return None
@@ -35,7 +35,7 @@ class FindingsCache:
         return known[1]
 
 
-def list_runs(store: RunStore, now: Optional[float] = None, findings: Optional[FindingsCache] = None) -> dict[str, Any]:
+def list_runs(store: Store, now: Optional[float] = None, findings: Optional[FindingsCache] = None) -> dict[str, Any]:
     """Returns the answer to ``GET runs`` (docs/http-api.md), of the store as last refreshed.
 
     Args:

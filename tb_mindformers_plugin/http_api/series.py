@@ -12,7 +12,7 @@ from tb_mindformers_plugin.http_api.request import BadRequestError, SeriesReques
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs import axes
 from tb_mindformers_plugin.runs.contents import RunContents, Segment
-from tb_mindformers_plugin.runs.store import RunStore
+from tb_mindformers_plugin.runs.store import Store
 from tb_mindformers_plugin.runs.window import Window, window
 
 # A step function: an average between its levels would be a level that never was.
@@ -50,7 +50,7 @@ class SeriesAnswer:
     missing: tuple[dict[str, str], ...]
 
 
-def query(store: RunStore, request: SeriesRequest) -> SeriesAnswer:
+def query(store: Store, request: SeriesRequest) -> SeriesAnswer:
     """Answers a request.
 
     Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 import numpy.typing as npt
@@ -56,7 +56,7 @@ def _scale(run: RunContents, axis: str) -> Optional[float]:
 
 
 def _interpolated(
-    step: npt.NDArray[np.int64], known_step: npt.NDArray[np.int64], known: npt.NDArray[np.floating]
+    step: npt.NDArray[np.int64], known_step: npt.NDArray[np.int64], known: npt.NDArray[Any]
 ) -> npt.NDArray[np.float64]:
     """`known` at `step`, carried on in a straight line beyond its ends."""
     xs, ys, at = known_step.astype(np.float64), known.astype(np.float64), step.astype(np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import numpy.typing as npt
 Values = npt.NDArray[np.float64]
 
 
-def ema(value: npt.NDArray[np.floating], decay: float) -> Values:
+def ema(value: npt.NDArray[Any], decay: float) -> Values:
     """Bias-corrected EMA of the finite values.
 
     m_i = decay m_{i-1} + (1 - decay) x_i with m_0 = 0, divided by 1 - decay^i (Kingma & Ba, Adam,

@@ -7,7 +7,7 @@ import concurrent.futures
 import os
 import threading
 import time
-from typing import Iterable, Optional
+from typing import Iterable, Mapping, Optional, Protocol
 
 from tb_mindformers_plugin import metadata
 from tb_mindformers_plugin.eventfile.peek import peek
@@ -22,6 +22,42 @@ DEFAULT_MEMORY = 2 * 2**30
 # A listing reads runs as a whole while they are no more than this in all, the newest first; into the
 # rest it peeks. Small logdirs are exact at once, large ones are listed fast.
 _LISTING_BYTES = 16 * 2**20
+
+
+class Store(Protocol):
+    """What the routes and the command line ask of runs, wherever those come from."""
+
+    @property
+    def searched(self) -> tuple[Root, ...]:
+        """Where runs are looked for."""
+
+    @property
+    def discovery(self) -> Discovery:
+        """What the last look found."""
+
+    @property
+    def runs(self) -> Mapping[str, HasFiles]:
+        """Run name -> run, as of the last `refresh`."""
+
+    def refresh(self, max_age_seconds: float = 0.0) -> None:
+        """Looks for what is new, unless that was done no longer ago than `max_age_seconds`."""
+
+    def summaries(self) -> list[RunSummary]:
+        """Returns what a listing says of each run, in the order of their names."""
+
+    def load(self, names: Iterable[str]) -> dict[str, RunContents]:
+        """Returns all that is known of the named runs. Raises KeyError for one that is not."""
+
+    def is_active(self) -> bool:
+        """Whether any run has a series with a known role, or a manifest."""
+
+
+class HasFiles(Protocol):
+    """What a listing asks of a run beside its summary."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Paths of its event files."""
 
 
 class RunStore:

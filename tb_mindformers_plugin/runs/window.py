@@ -73,7 +73,8 @@ def window(
     # Many points at one position (wall times of a fast loop) still need a width.
     finest = float(np.spacing(max(abs(low), abs(high))))
     width = _width(max((high - low) / (buckets - 4), finest))
-    edges: Floats = np.arange(math.floor(low / width), math.floor(high / width) + 2) * width
+    count = math.floor(high / width) - math.floor(low / width) + 2
+    edges: Floats = (math.floor(low / width) + np.arange(count, dtype=np.float64)) * width
     places = np.searchsorted(x, _as(x, edges))
     first, last = max(0, int(places[0]) - 1), min(len(x), int(places[-1]) + 1)
     part = slice(first, last)
