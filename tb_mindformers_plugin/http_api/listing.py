@@ -53,11 +53,21 @@ def list_runs(store: Store, now: Optional[float] = None, findings: Optional[Find
             "directories": store.discovery.directories,
             "event_files": sum(len(run.files) for run in store.runs.values()),
             "tags": len({tag for summary in summaries for tag in summary.tags}),
-            "problems": list(store.discovery.problems),
+            "problems": [*store.discovery.problems, *_problems_elsewhere(summaries)],
         },
         "runs": [_run(job.shown, job.ranks, findings.of(store, job.shown), at) for job in jobs],
         "without_metrics": [s.name for s in summaries if not s.roles and not s.has_manifest],
     }
+
+
+def _problems_elsewhere(summaries: Sequence[RunSummary]) -> list[str]:
+    """What is wrong with runs that are not listed, such as a text file that is named like an event file."""
+    return [
+        f"{summary.name}: {note}"
+        for summary in summaries
+        if not summary.roles and not summary.has_manifest
+        for note in summary.notes
+    ]
 
 
 def _run(

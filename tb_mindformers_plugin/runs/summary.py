@@ -132,7 +132,8 @@ def _notes(contents: RunContents) -> list[str]:
     for role, match in contents.roles.items():
         found = contents.segmentation(match.tag)
         if len(found.stray):
-            said.append(f"{ROLES[role].title}: {len(found.stray)} points out of order are shown apart from the curve.")
+            many = f"{len(found.stray)} points out of order are" if len(found.stray) > 1 else "a point out of order is"
+            said.append(f"{ROLES[role].title}: {many} shown apart from the curve.")
         if abs(int(contents.segments(match.tag)[0].step[-1])) > _EXACT_STEPS:
             said.append(f"{ROLES[role].title}: steps beyond 2^53 are rounded in the browser.")
     if not contents.roles and contents.has_manifest:
