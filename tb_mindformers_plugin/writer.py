@@ -8,14 +8,30 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import importlib.util
 import logging
 import math
 import numbers
 import os
+import sys
 import threading
 import time
 from types import TracebackType
 from typing import Any, Mapping, Optional, Type, Union
+
+
+def _choose_protobuf() -> None:
+    """Has protobuf load as MindSpore needs it, where MindSpore is installed.
+
+    MindSpore's own messages load with the pure Python implementation alone, which it chooses on its
+    import. Where TensorBoard's messages came first, `import mindspore` would end the process.
+    """
+    spec = importlib.util.find_spec("mindspore")
+    if spec is not None and spec.origin is not None and "google.protobuf" not in sys.modules:
+        os.environ.setdefault("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python")
+
+
+_choose_protobuf()
 
 from tensorboard.compat.proto import event_pb2, summary_pb2
 from tensorboard.summary.writer.event_file_writer import EventFileWriter

@@ -1,4 +1,4 @@
-"""What all tests share: the option that makes a skipped test a failure, and event files by hand."""
+"""What all tests share: the option that makes a skipped test a failure, and the real logs."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 from checkout import ROOT  # the line above makes it importable
 
-# Kinds of tests that a full run must not lack.
-REQUIRED = ("mindspore", "e2e", "packaging")
-
 
 def pytest_addoption(parser):
     parser.addoption(
-        "--require-all",
-        action="store_true",
-        help="fail if a test was skipped, or if no test marked mindspore, e2e or packaging passed",
+        "--require",
+        metavar="MARKER",
+        action="append",
+        default=[],
+        help="fail if a test was skipped, or if no test with this marker passed; may be given more than once",
     )
 
 
 def pytest_configure(config):
-    config.stash[_passed] = dict.fromkeys(REQUIRED, 0)
+    config.stash[_passed] = dict.fromkeys(config.getoption("--require"), 0)
     config.stash[_skipped] = []
 
 
@@ -38,30 +37,27 @@ def pytest_runtest_makereport(item, call):
     if report.skipped and not item.get_closest_marker("real_logs"):
         item.config.stash[_skipped].append(item.nodeid)
     if report.when == "call" and report.passed:
-        for name in REQUIRED:
+        for name in item.config.stash[_passed]:
             if item.get_closest_marker(name):
                 item.config.stash[_passed][name] += 1
 
 
 def pytest_sessionfinish(session, exitstatus):
-    config = session.config
-    if not config.getoption("--require-all") or exitstatus != 0:
-        return
-    lacking = [name for name, count in config.stash[_passed].items() if not count]
-    if lacking or config.stash[_skipped]:
+    passed, skipped = session.config.stash[_passed], session.config.stash[_skipped]
+    if passed and exitstatus == 0 and (skipped or not all(passed.values())):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    if not config.getoption("--require-all"):
+    passed = config.stash[_passed]
+    if not passed:
         return
-    counts = config.stash[_passed]
-    terminalreporter.write_line("passed: " + ", ".join(f"{counts[name]} {name}" for name in REQUIRED))
-    for name, count in counts.items():
+    terminalreporter.write_line("passed: " + ", ".join(f"{count} {name}" for name, count in passed.items()))
+    for name, count in passed.items():
         if not count:
-            terminalreporter.write_line(f"--require-all: no test marked {name} passed", red=True)
+            terminalreporter.write_line(f"--require: no test marked {name} passed", red=True)
     for test in config.stash[_skipped]:
-        terminalreporter.write_line(f"--require-all: skipped: {test}", red=True)
+        terminalreporter.write_line(f"--require: skipped: {test}", red=True)
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -83,3 +85,10 @@ def test_later_changes_of_hparams_do_not_count():
     callback = TrainingHealthCallback("logs", hparams=given)
     given["sizes"].append(3)
     assert callback._settings.hparams == {"sizes": [1, 2]}
+
+
+@pytest.mark.parametrize("name", ["HealthWriter", "TrainingHealthCallback", "GradNormTrainOneStepCell"])
+def test_mindspore_may_be_imported_after_the_package(name):
+    code = f"from tb_mindformers_plugin import {name}; import mindspore; mindspore.Tensor(1.0).asnumpy()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
