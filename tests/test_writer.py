@@ -172,7 +172,7 @@ def test_failing_disk_is_said_once_and_writing_is_taken_up_again(tmp_path, monke
         monkeypatch.setattr(writer, "_retry_at", 0.0)
         writer.log(5, loss=1.0)
         writer.close()
-    assert "5 records were lost" in caplog.text
+    assert "5 or more records were lost" in caplog.text
     assert [e.step for e in events(directory) if e.summary.value and e.summary.value[0].tag == "train/loss"] == [5]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+import weakref
 from typing import Any, Callable, Mapping, Optional, TypeVar
 
 from tb_mindformers_plugin.callback import train_cell
@@ -29,20 +30,23 @@ class Continuation:
     """Where a training ended, for the next one of the same callback.
 
     Attributes:
-      optimizer: the optimizer (its id), to tell a continued training from a new one.
+      optimizer: refers to the optimizer, to tell a continued training from a new one; None where
+        none was found: then no training is known to go on from here.
       optimizer_steps: what the optimizer had counted.
       step: the last run step.
       ema: the loss EMA.
     """
 
-    optimizer: int
+    optimizer: Optional[Callable[[], Any]]
     optimizer_steps: Optional[int]
     step: int
     ema: BiasCorrectedEMA
 
     def goes_on(self, optimizer: Any, optimizer_steps: Optional[int]) -> bool:
         """Tells whether a training with `optimizer`, which counts `optimizer_steps`, goes on from here."""
-        return self.optimizer == id(optimizer) and self.optimizer_steps == optimizer_steps
+        if self.optimizer is None or optimizer is None:
+            return False
+        return self.optimizer() is optimizer and self.optimizer_steps == optimizer_steps
 
 
 class TrainingSession:
@@ -155,7 +159,10 @@ class TrainingSession:
     def continuation(self) -> Continuation:
         """Returns where this training stands, for the next one."""
         steps = self._attempt("the optimizer's step count", self._learning_rate.step_count)
-        return Continuation(id(self._learning_rate.optimizer), steps, self._last_step, self._ema)
+        optimizer = self._learning_rate.optimizer
+        # Weak: the callback must not keep a model in memory that its owner gave up.
+        reference = None if optimizer is None else weakref.ref(optimizer)
+        return Continuation(reference, steps, self._last_step, self._ema)
 
     def _log(self, step: int, *, optimizer_in_step: bool = True) -> None:
         since = step - self._logged_step

@@ -28,7 +28,7 @@ def doctor(logdir: str) -> None:
     except OSError as error:
         click.echo(f"tb-health doctor: {error}", err=True)
         sys.exit(2)
-    listing = list_runs(store)
+    listing = list_runs(store, read_all=True)
     searched = listing["searched"]
     console.print(
         f"Looked in {escape(searched['logdir'])}: {searched['directories']} directories, "

@@ -150,4 +150,5 @@ def _numbers(column: npt.NDArray[Any]) -> list[Optional[float]]:
 
 
 def _dumps(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # In ASCII: the name of a run may hold bytes that are no UTF-8.
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))

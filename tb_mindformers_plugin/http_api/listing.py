@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from typing import Any, Optional, Sequence, Union
+from typing import Any, Iterable, Optional, Sequence, Union
 
 from tb_mindformers_plugin.health import Finding, diagnose, verdict
 from tb_mindformers_plugin.http_api.hints import missing_hints
@@ -30,22 +30,37 @@ class FindingsCache:
             return None
         known = self._known.get(summary.name)
         if known is None or known[0] is not summary:
-            known = summary, diagnose(store.load([summary.name])[summary.name])
+            try:
+                known = summary, diagnose(store.load([summary.name])[summary.name])
+            except KeyError:  # the run is gone since
+                return None
             self._known[summary.name] = known
         return known[1]
 
+    def forget_others(self, names: Iterable[str]) -> None:
+        """Forgets runs that are not among `names`."""
+        kept = set(names)
+        self._known = {name: known for name, known in self._known.items() if name in kept}
 
-def list_runs(store: Store, now: Optional[float] = None, findings: Optional[FindingsCache] = None) -> dict[str, Any]:
+
+def list_runs(
+    store: Store,
+    now: Optional[float] = None,
+    findings: Optional[FindingsCache] = None,
+    read_all: bool = False,
+) -> dict[str, Any]:
     """Returns the answer to ``GET runs`` (docs/http-api.md), of the store as last refreshed.
 
     Args:
       store: the runs.
       now: seconds since the Unix epoch, for what is told from a run's age.
       findings: kept from one listing to the next, so that only runs that changed are diagnosed.
+      read_all: read every run for it, instead of peeking into the most of a large logdir.
     """
     at = time.time() if now is None else now
     findings = findings or FindingsCache()
-    summaries = store.summaries()
+    summaries = store.summaries(read_all)
+    findings.forget_others(summary.name for summary in summaries)
     jobs = fold_ranks([summary for summary in summaries if summary.roles or summary.has_manifest])
     return {
         "searched": {

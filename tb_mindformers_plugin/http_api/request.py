@@ -49,7 +49,7 @@ def parse_series_request(body: bytes) -> SeriesRequest:
     """
     try:
         fields = json.loads(body.decode("utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRequestError(f"the body is not JSON: {error}", 'send {"runs": ["..."], "roles": ["loss"]}') from error
     if not isinstance(fields, dict):
         raise BadRequestError("the body is not a JSON object", 'send {"runs": ["..."], "roles": ["loss"]}')

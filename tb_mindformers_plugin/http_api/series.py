@@ -58,10 +58,10 @@ def query(store: Store, request: SeriesRequest) -> SeriesAnswer:
     """
     windows: list[SeriesWindow] = []
     missing: list[dict[str, str]] = []
-    for name in request.runs:
-        if name not in store.runs:
-            raise BadRequestError(f"run {name!r} is unknown", "GET runs lists the runs")
-    loaded = store.load(request.runs)
+    try:
+        loaded = store.load(request.runs)
+    except KeyError as error:
+        raise BadRequestError(f"run {error.args[0]!r} is unknown", "GET runs lists the runs") from error
     for name, run in loaded.items():
         for role in request.roles:
             match = run.roles.get(role)

@@ -68,14 +68,22 @@ class FileContents:
         if chunk.last_wall is not None:
             self.last_wall = max(chunk.last_wall, self.last_wall or chunk.last_wall)
 
+    def snapshot(self) -> FileContents:
+        """Returns a copy that stays as it is when more is added here; the points are shared."""
+        taken = FileContents(self.name)
+        for tag, parts in self.columns.items():
+            if len(parts) > 1:
+                parts[:] = [joined_columns(parts)]  # pieces that came one by one become one
+            taken.columns[tag] = list(parts)
+        taken.manifests, taken.events = list(self.manifests), list(self.events)
+        taken.damage, taken.problems = list(self.damage), list(self.problems)
+        taken.last_wall = self.last_wall
+        return taken
+
     def column(self, tag: str) -> Optional[Column]:
-        """The points of `tag`, or None; pieces that came one by one become one."""
+        """The points of `tag`, or None where there are none."""
         parts = self.columns.get(tag)
-        if not parts:
-            return None
-        if len(parts) > 1:
-            parts[:] = [joined_columns(parts)]
-        return parts[0]
+        return joined_columns(parts) if parts else None
 
     def spans(self) -> dict[str, tuple[int, int]]:
         """First step as written and last step as reached, by tag."""
@@ -94,8 +102,10 @@ class FileContents:
 class RunContents:
     """The series of one run, joined over its event files.
 
+    It may be asked by several threads: what it was given does not change any more.
+
     Args:
-      files: in TensorBoard's reading order.
+      files: snapshots, in TensorBoard's reading order.
     """
 
     def __init__(self, files: Sequence[FileContents]) -> None:

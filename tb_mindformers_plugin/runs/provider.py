@@ -60,7 +60,7 @@ class ProviderStore:
             }
             self._refreshed = time.monotonic()
 
-    def summaries(self) -> list[RunSummary]:
+    def summaries(self, read_all: bool = False) -> list[RunSummary]:
         """Returns what a listing says of each run, in the order of their names."""
         return [run.summary() for run in self.runs.values()]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import posixpath
+import os
 import re
 from typing import Sequence
 
@@ -47,11 +47,11 @@ def fold_ranks(runs: Sequence[RunSummary]) -> list[Job]:
 
 def _rank_of(name: str) -> tuple[int, tuple[str, ...]]:
     """The rank that a run's name gives (-1: none), and what it has in common with the other ranks' names."""
-    parts = name.replace("\\\\", "/").split(posixpath.sep)
+    parts = name.replace(os.sep, "/").split("/")
     for i, part in enumerate(parts):
         match = _RANK.fullmatch(part)
         if match:
-            return int(match.group(1)), (*parts[:i], "rank_*", *parts[i + 1 :])
+            return int(match.group(1)), (*parts[:i], "", *parts[i + 1 :])
     return -1, (name,)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from typing import Optional, Tuple
@@ -12,7 +13,9 @@ from tb_mindformers_plugin.metadata import HealthEvent, RunManifest
 from tb_mindformers_plugin.roles import RoleMatch
 from tb_mindformers_plugin.runs.contents import FileContents, RunContents, Segment
 from tb_mindformers_plugin.runs.discovery import RunFiles
-from tb_mindformers_plugin.runs.summary import RunSummary, summarise
+from tb_mindformers_plugin.runs.summary import RunSummary, summarise, unreadable
+
+logger = logging.getLogger("tb_mindformers_plugin")
 
 #: (path, size) of each file of a run: what a summary was made of.
 Sizes = Tuple[Tuple[str, int], ...]
@@ -24,21 +27,27 @@ class _File:
     def __init__(self, path: str) -> None:
         self.source = EventFile(path)
         self.contents = FileContents(os.path.basename(path))
+        self._problem: Optional[str] = None
 
     def read(self) -> bool:
         """Takes in what the file gained; returns whether there was anything."""
         try:
             chunk = self.source.read()
         except OSError as error:
-            problem = _unreadable(self.contents.name, error)
-            news = problem not in self.contents.problems
-            if news:
-                self.contents.problems.append(problem)
-            return news
+            before, self._problem = self._problem, _unreadable(self.contents.name, error)
+            return before != self._problem
+        recovered, self._problem = self._problem is not None, None
         if chunk.anew:
             self.contents = FileContents(self.contents.name)
         self.contents.add(chunk)
-        return not chunk.empty
+        return recovered or not chunk.empty
+
+    def snapshot(self) -> FileContents:
+        """What the file holds by now, and whether it can be read at this moment."""
+        taken = self.contents.snapshot()
+        if self._problem is not None:
+            taken.problems.append(self._problem)
+        return taken
 
 
 class Run:
@@ -76,7 +85,7 @@ class Run:
             for file in self._read.values():
                 changed = file.read() or changed
             if self._contents is None or changed:
-                self._contents = RunContents([file.contents for file in self._read.values()])
+                self._contents = RunContents([file.snapshot() for file in self._read.values()])
             return self._contents
 
     def summary(self, read: bool = False) -> RunSummary:
@@ -92,9 +101,15 @@ class Run:
             sizes = tuple((path, _size(path)) for path in self._files.files)
             exact = read or self._read is not None
             if self._summary is None or sizes != self._summary_of or exact > self._summary.exact:
-                contents = self.contents() if exact else self._peeked()
-                self._summary, self._summary_of = summarise(self.name, contents, exact), sizes
+                self._summary, self._summary_of = self._summarised(exact), sizes
             return self._summary
+
+    def _summarised(self, exact: bool) -> RunSummary:
+        try:
+            return summarise(self.name, self.contents() if exact else self._peeked(), exact)
+        except Exception as error:  # one run that nobody foresaw must not cost the others their listing
+            logger.exception("run %s cannot be summarised", self.name)
+            return unreadable(self.name, f"The run cannot be read: {type(error).__name__}: {error}")
 
     def drop(self) -> None:
         """Gives up the columns; the next look reads them again."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import os
+import sys
 import threading
 import time
 from typing import Iterable, Mapping, Optional, Protocol
@@ -42,7 +43,7 @@ class Store(Protocol):
     def refresh(self, max_age_seconds: float = 0.0) -> None:
         """Looks for what is new, unless that was done no longer ago than `max_age_seconds`."""
 
-    def summaries(self) -> list[RunSummary]:
+    def summaries(self, read_all: bool = False) -> list[RunSummary]:
         """Returns what a listing says of each run, in the order of their names."""
 
     def load(self, names: Iterable[str]) -> dict[str, RunContents]:
@@ -110,10 +111,14 @@ class RunStore:
         """Run name -> run, sorted by name, as of the last `refresh`."""
         return self._runs
 
-    def summaries(self) -> list[RunSummary]:
-        """Returns what a listing says of each run, in the order of their names."""
+    def summaries(self, read_all: bool = False) -> list[RunSummary]:
+        """Returns what a listing says of each run, in the order of their names.
+
+        Args:
+          read_all: read every run for it.
+        """
         runs = self._runs
-        left = _LISTING_BYTES
+        left = sys.maxsize if read_all else _LISTING_BYTES
         read = set()
         for name in sorted(runs, key=lambda name: _newest(runs[name]), reverse=True):
             size = runs[name].size

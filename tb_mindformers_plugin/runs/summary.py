@@ -83,11 +83,17 @@ def summarise(name: str, contents: RunContents, exact: bool) -> RunSummary:
         tags=tuple(contents.tags),
         ended=contents.ended,
         last_wall=contents.last_wall,
-        interval=_interval(contents, first_role, exact),
+        interval=_interval(contents, first_role),
         axes=tuple(axes.available(contents)),
         restarts=restarts,
         notes=tuple(_notes(contents)),
     )
+
+
+def unreadable(name: str, note: str) -> RunSummary:
+    """Returns the summary of a run of which nothing is known but why."""
+    contents = RunContents([])
+    return dataclasses.replace(summarise(name, contents, exact=False), notes=(note,))
 
 
 def _series(contents: RunContents, role: str, exact: bool) -> SeriesSummary:
@@ -104,7 +110,7 @@ def _series(contents: RunContents, role: str, exact: bool) -> SeriesSummary:
     )
 
 
-def _interval(contents: RunContents, role: Optional[str], exact: bool) -> float:
+def _interval(contents: RunContents, role: Optional[str]) -> float:
     curve = contents.current(role) if role else None
     if curve is None or len(curve) < 3:
         return 0.0

@@ -89,6 +89,7 @@ def test_a_failed_frontend_build_is_a_clear_error(tmp_path):
     source = checkout(tmp_path / "checkout")
     (source / "frontend" / "src" / "index.tsx").write_text("this is no TypeScript {")
     done = subprocess.run(
+        # As pip does it: with the npm of the build requirement alone.
         [sys.executable, "setup.py", "build_py", "--build-lib", str(tmp_path / "lib")],
         cwd=source,
         capture_output=True,
@@ -96,4 +97,6 @@ def test_a_failed_frontend_build_is_a_clear_error(tmp_path):
         check=False,
     )
     assert done.returncode != 0
-    assert "The tab was not built: `npm run build" in done.stdout + done.stderr
+    said = done.stdout + done.stderr
+    assert "The tab was not built: `npm run build" in said
+    assert "index.tsx" in said  # the compiler's own words come through

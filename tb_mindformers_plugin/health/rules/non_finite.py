@@ -5,7 +5,7 @@ more follow one another or the curve never comes back, else warning. For the gra
 it comes back and is shorter than three points, or if every such step was skipped by the loss scaler;
 else critical.
 
-Source: measured definition of this project (docs/rules.md).
+Source: measured definition of this project.
 """
 
 from __future__ import annotations
