@@ -21,6 +21,7 @@ export interface RunInfo {
   readonly run: string;
   readonly source: "manifest" | "alias";
   readonly status: Status;
+  /** Seconds since the Unix epoch; 0 where no clock was ever right. */
   readonly last_wall_time: number;
   /** Null where the run was not read yet. */
   readonly verdict: Verdict | null;
@@ -105,6 +106,7 @@ function withDefaults(answer: Partial<RunsAnswer>): RunsAnswer {
     without_metrics: answer.without_metrics ?? [],
     runs: answer.runs.map((run) => ({
       ...run,
+      last_wall_time: run.last_wall_time ?? 0,
       notes: run.notes ?? [],
       missing: run.missing ?? [],
       axes: run.axes ?? ["step"],

@@ -150,6 +150,8 @@ export const text = {
     role: (role: string, runs: string, hint: string) => `No ${role} in ${runs}.${hint ? ` ${hint}` : ""}`,
     run: (run: string, why: string) => `${run}: ${why}`,
     all: (n: number) => (n === 1 ? "this run" : `any of these ${n} runs`),
+    some: (runs: readonly string[]) =>
+      list(runs.length > 4 ? [...runs.slice(0, 3), `${runs.length - 3} more`] : runs),
     more: (n: number) => `${n} more`,
     less: "less",
     heading: "Notes",

@@ -77,7 +77,13 @@ class Tab:
         self.find("select-none").click()
         for run in runs:
             self.find("run-row", run=run).locator('[data-testid="run-checkbox"]').click()
-        self.ready()
+        shown = self.find("overlay", state="ready")
+        for _ in range(200):
+            if shown.count() and sorted((shown.get_attribute("data-runs") or "").split("\n")) == sorted(runs):
+                break
+            self.page.wait_for_timeout(50)
+        else:
+            raise AssertionError(f"the chart does not show {runs}")
 
     def window(self) -> tuple[float, float]:
         overlay = self.find("overlay")

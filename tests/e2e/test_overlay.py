@@ -239,7 +239,7 @@ def test_a_one_step_spike_is_seen_at_full_zoom_out(open_tab, tmp_path):
 def test_restart_is_marked_and_what_it_superseded_is_kept(open_tab, demo_logs):
     tab = open_tab(demo_logs)
     tab.select("killed_and_resumed")
-    assert tab.find("mark", kind="restart").count() >= 1
+    tab.find("mark", kind="restart").first.wait_for()
     assert "superseded by a restart" in tab.find("legend").inner_text()
 
 

@@ -81,8 +81,8 @@ export function Bar({ session, state, theme }: { session: Session; state: Sessio
 function LastEvent({ state }: { state: SessionState }) {
   const now = useNow(1000);
   const runs = state.answer?.runs ?? [];
-  if (runs.length === 0) return null;
   const newest = runs.reduce((t, r) => Math.max(t, r.last_wall_time), 0);
+  if (newest === 0) return null;
   const live = runs.some((r) => r.status === "running");
   const age = text.age(now - newest);
   return (

@@ -101,13 +101,20 @@ function collectNotes(scene: Scene, plan: Plan | null, missing: readonly Missing
     }
   }
   for (const role of OVERLAY_ROLES) {
-    if (scene.roles.includes(role)) continue;
-    const hint = runs.flatMap((r) => r.info.missing).find((m) => m.role === role)?.hint ?? "";
+    const without = runs.filter((r) => r.info.missing.some((m) => m.role === role));
+    const nowhere = !scene.roles.includes(role);
+    // A run without a loss scale beside one with it is no lack: only mixed precision has one.
+    if (!nowhere && (role === "loss_scale" || without.length === 0)) continue;
+    const hint = without[0]?.info.missing.find((m) => m.role === role)?.hint ?? "";
     notes.push({
       key: `missing ${role}`,
       testid: "missing-hint",
       role,
-      sentence: text.missing.role(text.role(role), text.missing.all(runs.length), hint),
+      sentence: text.missing.role(
+        text.role(role),
+        nowhere ? text.missing.all(runs.length) : text.missing.some(without.map((r) => r.run)),
+        hint,
+      ),
     });
   }
   for (const run of runs) {

@@ -92,6 +92,7 @@ export function Overlay({ session, scene, status, onPlan }: Props) {
       data-to={window_?.to}
       data-zoomed={scene.zoom !== null}
       data-roles={scene.roles.join(" ")}
+      data-runs={scene.runs.map((run) => run.run).join("\n")}
     >
       <div
         class="plot"

@@ -164,7 +164,7 @@ function Row({ info, label, top, now, chosen, lit, colour, session }: RowProps) 
   const hover = (on: boolean) => {
     if (chosen || !on) session.patch({ hovered: on ? info.run : null });
   };
-  const age = text.age(now - info.last_wall_time);
+  const age = info.last_wall_time > 0 ? text.age(now - info.last_wall_time) : "–";
   const last = info.roles.loss?.last_value ?? null;
   const serious = info.verdict === "warning" || info.verdict === "critical" ? info.verdict : null;
   return (
