@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 
 import numpy as np
 
-from tb_mindformers_plugin.eventfile import framing
+from tb_mindformers_plugin.eventfile import framing, storage
 from tb_mindformers_plugin.eventfile.columns import Chunk, joined
 from tb_mindformers_plugin.eventfile.decode import Decoder
 
@@ -22,15 +21,15 @@ def peek(path: str) -> tuple[Chunk, bool]:
     Raises:
       OSError: the file cannot be opened or read.
     """
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        head = np.frombuffer(file.read(_HEAD_BYTES + _TAIL_BYTES if _is_small(size) else _HEAD_BYTES), np.uint8)
+    place, name = storage.locate(path)
+    with place.open(name) as file:
+        size = file.stat.size
+        head = np.frombuffer(file.read(0, size if _is_small(size) else _HEAD_BYTES), np.uint8)
         decoder = Decoder()
         first = decoder.decode(head, framing.scan(head))
         if _is_small(size):
             return first, True
-        file.seek(size - _TAIL_BYTES)
-        tail = np.frombuffer(file.read(_TAIL_BYTES), np.uint8)
+        tail = np.frombuffer(file.read(size - _TAIL_BYTES, size), np.uint8)
     # A tail begins in the middle of a record, which is no damage.
     last = dataclasses.replace(decoder.decode(tail, framing.scan(tail)), damage=())
     return joined([first, last]), False

@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from typing import BinaryIO, Optional
+from typing import Optional, Tuple
 
 import numpy as np
 
-from tb_mindformers_plugin.eventfile import framing
+from tb_mindformers_plugin.eventfile import framing, storage
 from tb_mindformers_plugin.eventfile.columns import Chunk, joined
 from tb_mindformers_plugin.eventfile.decode import Decoder
 
 # Bytes read and decoded at a time: bounds the memory beside the columns.
 _BLOCK = 1 << 22
 
+# Bytes before the position that are looked at again where a storage cannot tell whether a file grew or
+# was replaced. A record ends with a checksum of its wall time and values, so other bytes differ here.
+_TAIL = 64
+
 
 class EventFile:
     """One event file, read from where the last look stopped.
 
+    On a disk a file is the same one as long as its inode is. An object of an object store is another
+    one with each write. It is taken to have grown where it is no shorter than what was read of it and
+    the last bytes that were read are still there; they come with the new ones, in one request.
+
     Args:
-      path: the file.
+      path: the file, or its URL.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._identity: tuple[int, int] = (-1, -1)
+        self._storage, self._place = storage.locate(path)
+        self._identity: Optional[Tuple[int, ...]] = None
         self._position = 0
-        self._size = -1
+        self._tail = b""
+        self._seen: Tuple[int, object] = (-1, None)
         self._decoder = Decoder()
 
     def read(self, most_bytes: Optional[int] = None) -> Chunk:
@@ -42,37 +51,56 @@ class EventFile:
         Raises:
           OSError: the file cannot be opened or read.
         """
-        # Read, not mapped: a mapped file that is cut short by its writer kills the process with SIGBUS.
-        with open(self.path, "rb") as file:
-            stat = os.fstat(file.fileno())
-            identity = (stat.st_dev, stat.st_ino)
-            anew = identity != self._identity or stat.st_size < self._position
-            if anew:
-                self._identity, self._position, self._decoder = identity, 0, Decoder()
-            elif stat.st_size == self._size:
+        with self._storage.open(self._place) as file:
+            stat = file.stat
+            anew = stat.identity != self._identity or stat.size < self._position
+            if not anew and self._seen == (stat.size, stat.version):
                 return Chunk()
-            self._size = stat.st_size
-            stop = stat.st_size if most_bytes is None else min(stat.st_size, self._position + most_bytes)
-            chunks = self._blocks(file, stop)
+            ready = b""
+            if not anew and not stat.identity and self._position:
+                data = file.read(self._position - len(self._tail), min(stat.size, self._position + _BLOCK))
+                anew = not data.startswith(self._tail)
+                ready = data[len(self._tail) :]
+            if anew:
+                self._identity, self._position, self._decoder = stat.identity, 0, Decoder()
+                self._tail = ready = b""
+            stop = stat.size if most_bytes is None else min(stat.size, self._position + most_bytes)
+            self._seen = (stop, stat.version)
+            try:
+                chunks = self._blocks(file, stop, ready)
+            except OSError:
+                if anew:
+                    self._identity = None
+                raise
         return dataclasses.replace(joined(chunks), anew=anew)
 
-    def _blocks(self, file: BinaryIO, stop: int) -> list[Chunk]:
-        """Decodes the file up to `stop`, block by block."""
+    def _blocks(self, file: storage.OpenFile, stop: int, ready: bytes) -> list[Chunk]:
+        """Decodes the file up to `stop`, block by block; `ready` is what was read already."""
         chunks: list[Chunk] = []
         size = _BLOCK
         while self._position < stop:
-            file.seek(self._position)
-            data = file.read(min(size, stop - self._position))
+            try:
+                data = ready or file.read(self._position, min(self._position + size, stop))
+            except OSError:
+                self._seen = (-1, None)
+                if not chunks:
+                    raise
+                break  # what came before is not lost; the next call tries again
+            ready = b""
             buffer = np.frombuffer(data, np.uint8)
             frames = framing.scan(buffer)
-            if frames.end == 0:
+            end = frames.end
+            if end == 0:
                 if self._position + len(data) >= stop or len(data) < size:
                     break  # what is left is a record that is not complete yet
                 size *= 4  # a record that is larger than the block
                 continue
             size = _BLOCK
             chunk = self._decoder.decode(buffer, frames)
-            base, self._position = self._position, self._position + frames.end
+            base, self._position = self._position, self._position + end
+            if base + len(data) >= stop:
+                ready = data[end:]  # the beginning of a record, most likely: not worth another request
+            self._tail = data[end - _TAIL : end] if end >= _TAIL else (self._tail + data[:end])[-_TAIL:]
             damage = tuple(dataclasses.replace(d, start=d.start + base, stop=d.stop + base) for d in chunk.damage)
             chunks.append(dataclasses.replace(chunk, damage=damage))
         return chunks

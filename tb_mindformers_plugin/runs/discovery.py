@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import posixpath
 import re
 from typing import Iterator, Optional
 
+from tb_mindformers_plugin.eventfile import storage
+
+# As TensorBoard tells a URL in a logdir_spec from a named path.
 _URL = re.compile(r"[a-zA-Z][0-9a-zA-Z.]*://")
 
 
@@ -15,7 +19,7 @@ class Root:
     """A directory that is searched for runs.
 
     Attributes:
-      path: absolute path.
+      path: absolute path, or a URL.
       name: what its runs' names begin with, or None.
     """
 
@@ -74,16 +78,17 @@ def discover(searched: tuple[Root, ...]) -> Discovery:
     directories = 0
     found: dict[str, tuple[list[str], list[str]]] = {}
     for root in searched:
+        paths = posixpath if storage.is_remote(root.path) else os.path
         for directory, files in _walk(root.path, problems):
             directories += 1
             if not files:
                 continue
-            relative = os.path.relpath(directory, root.path)
+            relative = paths.relpath(directory, root.path)
             # TensorBoard calls a named root that is itself a run "name/."; so is it called here.
-            name = os.path.join(root.name, relative) if root.name else relative
+            name = paths.join(root.name, relative) if root.name else relative
             run_directories, run_files = found.setdefault(name, ([], []))
             run_directories.append(directory)
-            run_files.extend(os.path.join(directory, file) for file in files)
+            run_files.extend(files)
     runs = {name: RunFiles(tuple(found[name][0]), tuple(found[name][1])) for name in sorted(found)}
     return Discovery(runs, directories, tuple(problems))
 
@@ -94,19 +99,22 @@ def is_event_file(name: str) -> bool:
 
 
 def _absolute(path: str) -> str:
-    return path if _URL.match(path) else os.path.realpath(os.path.expanduser(path))
+    if storage.is_remote(path):
+        return path
+    return os.path.realpath(os.path.expanduser(storage.locate(path)[1]))
 
 
 def _walk(top: str, problems: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yields each directory with the sorted names of its event files, following links but no loops."""
+    """Yields each directory with the sorted paths of its event files, following links but no loops."""
     # A loop is a directory that is its own ancestor; the same directory by two ways is two runs,
     # as it is to TensorBoard.
-    pending: list[tuple[str, frozenset[tuple[int, int]]]] = [(top, frozenset())]
+    place, top = storage.locate(top)
+    listing = place.listing(top, is_event_file)
+    pending: list[tuple[str, frozenset[tuple[int, ...]]]] = [(top, frozenset())]
     while pending:
         directory, ancestors = pending.pop()
         try:
-            stat = os.stat(directory)
-            entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
+            found = listing(directory)
         except FileNotFoundError:
             if directory == top:
                 problems.append(f"{directory} does not exist")
@@ -114,21 +122,11 @@ def _walk(top: str, problems: list[str]) -> Iterator[tuple[str, list[str]]]:
         except OSError as error:
             problems.append(f"{directory} cannot be read: {error.strerror or error}")
             continue
-        identity = (stat.st_dev, stat.st_ino)
-        if identity in ancestors:
+        if found.identity and found.identity in ancestors:
             problems.append(f"{directory} is a link to a directory above it; not followed")
             continue
-        files = []
-        for entry in reversed(entries):
-            if _is_directory(entry):
-                pending.append((entry.path, ancestors | {identity}))
-            elif is_event_file(entry.name):
-                files.append(entry.name)
-        yield directory, files[::-1]
-
-
-def _is_directory(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
+        if found.problem:
+            problems.append(f"{directory} {found.problem}")
+        ancestors |= {found.identity}
+        pending.extend((below, ancestors) for below in reversed(found.directories))
+        yield directory, found.files
