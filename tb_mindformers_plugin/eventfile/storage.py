@@ -15,7 +15,7 @@ import re
 import threading
 import time
 from types import TracebackType
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Protocol, Tuple, Type, TypeVar
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Protocol, Set, Tuple, Type, TypeVar
 
 _T = TypeVar("_T")
 # Directory -> path of a wanted file -> what a listing says of it (None: not its size).
@@ -26,7 +26,10 @@ _URL = re.compile(r"(?:[a-zA-Z][\w.+-]*::)*([a-zA-Z][\w.+-]*)://")
 _LOCAL_SCHEMES = ("file", "local")
 
 # A server that has not answered by then is said to be away; what waits for it goes on.
-_PATIENCE_SECONDS = 60.0
+_PATIENCE_SECONDS = 30.0
+# While a call is overdue, the next ones are not waited for as long: a listing of a hundred runs, and
+# TensorBoard's own page, must not hang on each in turn.
+_SHORT_PATIENCE_SECONDS = 2.0
 # Calls to one server at a time. Those that never return count, so they cannot pile up.
 _MOST_CALLS = 8
 # A listing tells the size of each file. For so long no server is asked for a single one again.
@@ -225,6 +228,7 @@ class _RemoteStorage:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._calls = threading.Semaphore(_MOST_CALLS)
+        self._overdue: Set[concurrent.futures.Future[Any]] = set()
         self._trees: Dict[str, _Tree] = {}
         self._known: Dict[str, Tuple[float, Stat]] = {}
 
@@ -291,8 +295,9 @@ class _RemoteStorage:
 
     def _ask(self, call: Callable[[], _T]) -> _T:
         """Calls on a thread of its own, for a bounded time: not every client of fsspec has timeouts."""
+        patience = min(_PATIENCE_SECONDS, _SHORT_PATIENCE_SECONDS) if self._overdue else _PATIENCE_SECONDS
         late = TimeoutError(errno.ETIMEDOUT, f"no answer within {_PATIENCE_SECONDS:g} seconds")
-        if not self._calls.acquire(timeout=_PATIENCE_SECONDS):
+        if not self._calls.acquire(timeout=patience):
             raise late
         answer: concurrent.futures.Future[_T] = concurrent.futures.Future()
 
@@ -304,12 +309,17 @@ class _RemoteStorage:
             else:
                 answer.set_result(result)
             finally:
+                with self._lock:
+                    self._overdue.discard(answer)
                 self._calls.release()
 
         threading.Thread(target=run, name="training-health-remote", daemon=True).start()
         try:
-            return answer.result(_PATIENCE_SECONDS)
+            return answer.result(patience)
         except concurrent.futures.TimeoutError:
+            with self._lock:
+                if not answer.done():
+                    self._overdue.add(answer)
             raise late from None
         except OSError:
             raise

@@ -220,6 +220,21 @@ def test_a_server_that_does_not_answer_is_not_waited_for(memory, monkeypatch):
     assert time.monotonic() - began < 1.5
 
 
+def test_an_overdue_answer_makes_the_next_wait_short_until_it_comes(memory, monkeypatch):
+    monkeypatch.setattr(storage, "_PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(storage, "_SHORT_PATIENCE_SECONDS", 0.05)
+    memory.pipe_file("/logs/events.out.tfevents.1", WHOLE)
+    with monkeypatch.context() as patched:
+        patched.setattr(type(memory), "find", lambda *_, **__: time.sleep(1.0))
+        discover(roots(logdir="memory://logs"))
+        began = time.monotonic()
+        discover(roots(logdir="memory://logs"))
+        assert time.monotonic() - began < 0.25
+    time.sleep(1.2)
+    assert not storage._remote("memory://logs")._overdue
+    assert len(discover(roots(logdir="memory://logs")).runs) == 1
+
+
 def test_the_note_says_what_to_install(monkeypatch):
     pytest.importorskip("fsspec")
     for package in ("s3fs", "gcsfs"):
