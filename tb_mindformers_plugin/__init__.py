@@ -28,7 +28,15 @@ def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(home), name)
+    try:
+        return getattr(importlib.import_module(home), name)
+    except ModuleNotFoundError as error:
+        if error.name != "mindspore":
+            raise
+        raise ImportError(
+            f"{name} needs MindSpore, which is not installed here: install the MindSpore of your device, or, for a "
+            "CPU, `pip install 'tb-mindformers-plugin[mindspore]'`"
+        ) from error
 
 
 def __dir__() -> list[str]:

@@ -51,6 +51,8 @@ _LONGEST_RETRY_SECONDS = 3600.0
 # writer raises whatever that file system does.
 _DISK_ERRORS = (Exception,)
 
+_LONGEST_ERROR = 2000
+
 # Records waiting for the disk. A queue this long rides out a disk that hangs for hours at one
 # record a second.
 _QUEUE_RECORDS = 10_000
@@ -60,7 +62,8 @@ class HealthWriter:
     """Writes scalars, the run manifest and health events into one event file of `log_dir`.
 
     One `log` call is one record: all its values share a step and a wall time. The file is flushed
-    every `flush_seconds`, so that is the most that a killed process loses.
+    every `flush_seconds`, so that is the most that a killed process loses. Used in a ``with`` block it
+    writes at the end that the training completed, or failed and by which error.
 
     A disk that fails while the training runs never raises: the error is logged once, records are
     dropped and counted, and after a while a new event file is tried. A disk that hangs without
@@ -88,7 +91,8 @@ class HealthWriter:
         self._flush_seconds = _checked_flush_seconds(flush_seconds)
         self._manifest = _checked_manifest(manifest)
         self._lock = threading.Lock()
-        self._closed = False
+        self._closed = self._ended = False
+        self._last_step = self._manifest.resumed_from or 0
         self._dropped = 0
         self._failed_before = self._recovered = False
         self._retry_seconds = _RETRY_SECONDS
@@ -146,6 +150,7 @@ class HealthWriter:
           ValueError: a bad `step`.
         """
         self._add(_checked_step(step), [metadata.event_value(kind, fields)], wall_time)
+        self._ended = self._ended or kind == "end"
 
     def flush(self) -> None:
         """Puts what was logged so far on disk."""
@@ -157,7 +162,10 @@ class HealthWriter:
                     self._fail(error)
 
     def close(self) -> None:
-        """Flushes and closes the file. More than one call does no harm."""
+        """Flushes and closes the file. More than one call does no harm.
+
+        It does not say how the training ended; leaving a ``with`` block does.
+        """
         with self._lock:
             self._closed = True
             file, self._file = self._file, None
@@ -176,6 +184,13 @@ class HealthWriter:
         exc: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
+        # Without an end a reader takes the run for one that is still going on, or that was killed.
+        if not self._closed and not self._ended:
+            if exc_type is None:
+                self.event("end", self._last_step, status="completed")
+            else:
+                said = f"{exc_type.__name__}: {exc}" if str(exc) else exc_type.__name__
+                self.event("end", self._last_step, status="failed", error=said[:_LONGEST_ERROR])
         self.close()
 
     def _tag(self, name: str) -> str:
@@ -195,6 +210,7 @@ class HealthWriter:
             step=step,
             summary=summary_pb2.Summary(value=values),
         )
+        self._last_step = max(self._last_step, step)
         with self._lock:
             if self._closed:
                 raise ValueError(f"this HealthWriter of {self._log_dir!r} is closed")
@@ -310,4 +326,4 @@ def _number(name: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"metric {name!r} is a number, got {value!r}") from error
+        raise ValueError(f"metric {name!r} must be a number, got {value!r}") from error

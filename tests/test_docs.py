@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from types import SimpleNamespace
 
@@ -12,7 +13,7 @@ from tensorboard.plugins import base_plugin
 from tb_mindformers_plugin import __version__, metadata
 from tb_mindformers_plugin.cli.main import main
 from tb_mindformers_plugin.http_api import request
-from tb_mindformers_plugin.plugin import TrainingHealthPlugin
+from tb_mindformers_plugin.plugin import TrainingHealthLoader, TrainingHealthPlugin
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs.axes import AXES
 
@@ -48,6 +49,15 @@ def test_every_command_and_option_is_in_the_cli_page():
         for parameter in command.params:
             for option in parameter.opts:
                 assert option in text or option.upper() in text, (name, option)
+
+
+def test_every_flag_is_in_the_cli_page():
+    parser = argparse.ArgumentParser(add_help=False)
+    TrainingHealthLoader().define_flags(parser)
+    flags = [option for action in parser._actions for option in action.option_strings]
+    assert flags
+    for flag in flags:
+        assert f"| `{flag}` |" in page("docs/cli.md"), flag
 
 
 def test_the_version_is_in_the_changelog():

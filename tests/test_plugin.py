@@ -108,8 +108,9 @@ def test_a_run_that_is_still_written_is_running(tmp_path):
 
 
 def test_a_run_that_fell_silent_has_stalled(tmp_path):
-    with HealthWriter(tmp_path / "silent") as writer:
-        writer.log(1, loss=1.0)
+    writer = HealthWriter(tmp_path / "silent")
+    writer.log(1, loss=1.0)
+    writer.close()  # as a process that dies: no word of an end
     served = Served(tmp_path)
     served.runs()
     store = served.plugin._store

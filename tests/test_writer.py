@@ -27,8 +27,9 @@ def events(directory):
 
 
 def test_one_record_a_step(tmp_path):
-    with HealthWriter(tmp_path / "run") as writer:
-        writer.log(10, loss=2.5, lr=1e-3, grad_norm=None, wall_time=50.0, **{"moe/balance": 1})
+    writer = HealthWriter(tmp_path / "run")
+    writer.log(10, loss=2.5, lr=1e-3, grad_norm=None, wall_time=50.0, **{"moe/balance": 1})
+    writer.close()
     logged = [e for e in events(tmp_path / "run") if e.step == 10]
     assert len(logged) == 1
     assert logged[0].wall_time == 50.0
@@ -69,8 +70,9 @@ def test_health_event(tmp_path):
 
 
 def test_values_that_are_not_finite_are_kept(tmp_path):
-    with HealthWriter(tmp_path) as writer:
-        writer.log(1, loss=math.nan, grad_norm=math.inf)
+    writer = HealthWriter(tmp_path)
+    writer.log(1, loss=math.nan, grad_norm=math.inf)
+    writer.close()
     values = {v.tag: v.simple_value for v in events(tmp_path)[-1].summary.value}
     assert math.isnan(values["train/loss"])
     assert values["train/grad_norm"] == math.inf
@@ -122,6 +124,37 @@ def test_a_file_in_the_way_is_named(tmp_path):
     (tmp_path / "run").write_text("")
     with pytest.raises(OSError, match="run"):
         HealthWriter(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (None, {"status": "completed"}),
+        (RuntimeError("bad batch"), {"status": "failed", "error": "RuntimeError: bad batch"}),
+    ],
+)
+def test_leaving_the_block_says_how_it_ended(tmp_path, error, expected):
+    def train():
+        with HealthWriter(tmp_path) as writer:
+            writer.log(7, loss=1.0)
+            if error:
+                raise error
+
+    if error:
+        with pytest.raises(RuntimeError):
+            train()
+    else:
+        train()
+    last = events(tmp_path)[-1]
+    assert last.step == 7
+    assert json.loads(last.summary.value[0].tensor.string_val[0]) == {"kind": "end", **expected}
+
+
+def test_an_end_that_was_written_stands(tmp_path):
+    with HealthWriter(tmp_path) as writer:
+        writer.event("end", 3, status="stopped")
+    kinds = [v.tag for e in events(tmp_path) for v in e.summary.value]
+    assert kinds.count("training_health/events") == 1
 
 
 def test_flush_by_time(tmp_path):

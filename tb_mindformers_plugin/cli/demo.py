@@ -36,7 +36,8 @@ def demo(logdir: str, port: int, host: str) -> None:
         click.echo(f"Port {port} is taken; using {free}." if port else f"Using port {free}.")
     command = [sys.executable, "-m", "tensorboard.main", "--logdir", logdir, "--host", host, "--port", str(free)]
     # Whoever ends this process ends the server with it.
-    signal.signal(signal.SIGTERM, _interrupted)
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, _interrupted)
     with tempfile.TemporaryFile("w+") as output:
         server = subprocess.Popen(command, stdout=output, stderr=output, text=True)
         try:

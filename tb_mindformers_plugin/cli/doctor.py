@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from tb_mindformers_plugin.http_api.listing import list_runs
 from tb_mindformers_plugin.roles import ROLES
@@ -31,8 +31,8 @@ def doctor(logdir: str) -> None:
     listing = list_runs(store, read_all=True)
     searched = listing["searched"]
     console.print(
-        f"Looked in {escape(searched['logdir'])}: {searched['directories']} directories, "
-        f"{searched['event_files']} event files, {searched['tags']} scalar tags.",
+        f"Looked in {escape(searched['logdir'])}: {_count(searched['directories'], 'directory', 'directories')}, "
+        f"{_count(searched['event_files'], 'event file')}, {_count(searched['tags'], 'scalar tag')}.",
         soft_wrap=True,
     )
     for problem in searched["problems"]:
@@ -41,7 +41,7 @@ def doctor(logdir: str) -> None:
         console.print()
         told = "by its manifest" if run["source"] == "manifest" else "by the names of its tags"
         console.print(f"[bold]{escape(run['run'])}[/]  {run['status']}, roles known {told}", soft_wrap=True)
-        console.print(_roles(run["roles"]))
+        console.print(escape(_roles(run["roles"])), soft_wrap=True)
         for note in run["notes"]:
             console.print(f"  [yellow]![/] {escape(note)}", soft_wrap=True)
         for missing in run["missing"]:
@@ -60,18 +60,24 @@ def doctor(logdir: str) -> None:
         sys.exit(1)
 
 
-def _roles(roles: dict[str, dict[str, object]]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2))
-    for heading in ("  role", "tag", "points", "steps", "last value", "unit"):
-        table.add_column(heading, justify="right" if heading in ("points", "last value") else "left")
+def _count(n: int, one: str, many: str = "") -> str:
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def _roles(roles: dict[str, dict[str, Any]]) -> str:
+    """The series as lines in columns, which a narrow terminal wraps but never cuts."""
+    rows = [("role", "tag", "points", "steps", "last value", "unit")]
     for role, series in roles.items():
         last = series["last_value"]
-        table.add_row(
-            f"  {ROLES[role].title}",
-            escape(str(series["tag"])),
-            f"{series['points']:,}",
-            f"{series['first_step']:,} - {series['last_step']:,}",
-            f"{last:.6g}" if isinstance(last, float) else str(last),
-            escape(str(series["unit"])),
+        rows.append(
+            (
+                ROLES[role].title,
+                str(series["tag"]),
+                f"{series['points']:,}",
+                f"{series['first_step']:,}-{series['last_step']:,}",
+                f"{last:.6g}" if isinstance(last, float) else str(last),
+                str(series["unit"]),
+            )
         )
-    return table
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join("  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)

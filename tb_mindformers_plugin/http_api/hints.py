@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Collection, Optional
+from typing import Optional
+
+from tb_mindformers_plugin.runs.summary import RunSummary
 
 #: Roles whose absence is worth a word.
 EXPECTED = ("loss", "lr", "grad_norm", "loss_scale")
 
-_OURS = "tb-mindformers-plugin"
+_OURS = "MindSpore"
 
 _HINTS: dict[str, dict[Optional[str], str]] = {
     "loss": {
@@ -19,7 +21,7 @@ _HINTS: dict[str, dict[Optional[str], str]] = {
         "experimental or mint optimizer, or log it: HealthWriter.log(step, lr=...).",
         "PyTorch Lightning": "Add LearningRateMonitor to the Trainer's callbacks.",
         "Keras": "Log it from a callback; the TensorBoard callback writes epoch_learning_rate for a schedule.",
-        None: "Log it beside the loss: TrainingHealthCallback reads it from the optimizer.",
+        None: "Log it beside the loss; with MindSpore TrainingHealthCallback reads it from the optimizer.",
     },
     "grad_norm": {
         _OURS: "Plain MindSpore does not compute it: train with "
@@ -37,8 +39,12 @@ _HINTS: dict[str, dict[Optional[str], str]] = {
 }
 
 
-def missing_hints(roles: Collection[str], framework: Optional[str]) -> list[dict[str, str]]:
-    """Returns {"role", "hint"} for each expected role that is not in `roles`."""
+def missing_hints(summary: RunSummary) -> list[dict[str, str]]:
+    """Returns {"role", "hint"} for each expected role that a run does not log."""
+    roles, framework = summary.roles, summary.framework
+    if summary.has_manifest:
+        # Whoever wrote the manifest used this package; what is to be done depends on what it trains with.
+        framework = _OURS if "mindspore" in summary.manifest.framework else None
     return [
         {"role": role, "hint": _HINTS[role].get(framework) or _HINTS[role][None]}
         for role in EXPECTED

@@ -96,7 +96,7 @@ def _run(
         "verdict": None if findings is None else verdict(findings),
         "total_steps": summary.manifest.total_steps,
         "notes": [finding.message for finding in findings or ()] + list(summary.notes),
-        "missing": missing_hints(summary.roles, summary.framework),
+        "missing": missing_hints(summary),
         "axes": list(summary.axes),
         "restarts": list(summary.restarts),
         "ranks": list(ranks),

@@ -7,7 +7,7 @@ import os
 import threading
 from typing import Optional, Tuple
 
-from tb_mindformers_plugin.eventfile import EventFile
+from tb_mindformers_plugin.eventfile import EventFile, storage
 from tb_mindformers_plugin.eventfile.peek import peek
 from tb_mindformers_plugin.metadata import HealthEvent, RunManifest
 from tb_mindformers_plugin.roles import RoleMatch
@@ -171,7 +171,7 @@ class Run:
 
 def _size(path: str) -> int:
     try:
-        return os.stat(path).st_size
+        return storage.stat(path).size
     except OSError:
         return -1
 

@@ -11,6 +11,7 @@ import time
 from typing import Iterable, Mapping, Optional, Protocol
 
 from tb_mindformers_plugin import metadata
+from tb_mindformers_plugin.eventfile import storage
 from tb_mindformers_plugin.eventfile.peek import peek
 from tb_mindformers_plugin.roles import resolve
 from tb_mindformers_plugin.runs.contents import RunContents
@@ -175,7 +176,7 @@ def _newest(run: Run) -> float:
     times = []
     for path in run.files:
         try:
-            times.append(os.stat(path).st_mtime)
+            times.append(storage.stat(path).modified)
         except OSError:
             continue
     return max(times, default=0.0)
@@ -202,10 +203,12 @@ def open_logdir(logdir: str) -> RunStore:
     spec = not os.path.exists(os.path.expanduser(logdir)) and (":" in logdir or "," in logdir)
     searched = roots(logdir_spec=logdir) if spec else roots(logdir=logdir)
     for root in searched:
-        if not os.path.isdir(root.path):
+        if not storage.is_remote(root.path) and not os.path.isdir(root.path):
             raise FileNotFoundError(
                 f"{root.path} is not a directory: give the directory that `tensorboard --logdir` takes"
             )
     store = RunStore(searched)
     store.refresh()
+    if store.discovery.problems and not store.runs and any(storage.is_remote(root.path) for root in searched):
+        raise FileNotFoundError("; ".join(store.discovery.problems))
     return store

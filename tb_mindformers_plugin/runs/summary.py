@@ -127,14 +127,22 @@ def _notes(contents: RunContents) -> list[str]:
         said.append(f"{file}: {size} damaged bytes at byte {damage.start} were skipped: {damage.reason}.")
     end = contents.ended
     if end is not None and end.fields.get("status") == "failed":
-        said.append(f"The training failed at step {end.step}: {end.fields.get('error') or 'no error was given'}.")
+        said.append(f"The training failed at step {end.step:,}: {end.fields.get('error') or 'no error was given'}.")
     elif end is not None and end.fields.get("status") == "stopped":
-        said.append(f"The training was stopped at step {end.step}.")
+        said.append(f"The training was stopped at step {end.step:,}.")
     if contents.second_writers:
         said.append(
             f"Several processes wrote this run at the same time ({', '.join(contents.second_writers)} beside the "
             "first): each has a curve of its own. Give every process its own directory."
         )
+    first = next(iter(contents.roles.values()), None)
+    if first is not None:
+        found = contents.segmentation(first.tag)
+        points = sum(len(indices) for indices in found.superseded)
+        for step in found.restarts:
+            said.append(f"The run was taken up again at step {step:,}.")
+        if points:
+            said.append(f"What restarts left behind is shown faint: {points:,} points.")
     for role, match in contents.roles.items():
         found = contents.segmentation(match.tag)
         if len(found.stray):

@@ -78,7 +78,7 @@ def non_finite(
         ending = ", where the loss scaler skipped the update"
     title = ROLES[role].title
     what = f"{title[0].upper()}{title[1:]} was {' and '.join(kinds)}"
-    share = "" if len(at) == 1 else f" at {len(at)} of {len(value)} logged steps"
+    share = "" if len(at) == 1 else f" at {len(at):,} of {len(value):,} logged steps"
     message = f"{what}{share} {where}{ending}."
     return Finding(
         rule=RULE,
