@@ -6,6 +6,7 @@ import argparse
 import gzip
 import json
 import math
+import os
 import time
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ from tensorboard.plugins import base_plugin
 from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
+from tb_mindformers_plugin import metadata
 from tb_mindformers_plugin import plugin as plugin_module
 from tb_mindformers_plugin.plugin import TrainingHealthLoader, static_file
 from tb_mindformers_plugin.writer import HealthWriter
@@ -147,8 +149,6 @@ def test_damage_is_said(tmp_path):
 
 
 def test_a_manifest_of_a_newer_version_is_said_and_names_are_used(tmp_path):
-    from tb_mindformers_plugin import metadata
-
     value = metadata.manifest_value(metadata.RunManifest())
     value.metadata.plugin_data.content = b'{"version": 9}'
     event_bytes.write(tmp_path / "new", event_bytes.value_event(0, value), event_bytes.scalars(1, train__loss=1.0))
@@ -410,3 +410,69 @@ def test_columns_are_compressed_where_they_cross_a_network(logs):
     assert gzip.decompress(packed.get_data()) == plain.get_data()
     assert len(packed.get_data()) < len(plain.get_data())
     assert "Content-Encoding" not in ask("10.0.0.7").headers
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"version": 1, "total_steps": ' + b"9" * 400 + b"}",
+        b"[" * 100_000,
+        b'{"version": 1, "units": {"train/loss": "\\ud800"}}',
+        b'{"version": 1, "hparams": ' + b'{"a":' * 20_000 + b"1" + b"}" * 20_001,
+    ],
+)
+def test_one_bad_manifest_costs_the_others_nothing(logs, content):
+    value = metadata.manifest_value(metadata.RunManifest())
+    value.metadata.plugin_data.content = content
+    event_bytes.write(logs / "bad", event_bytes.value_event(0, value), event_bytes.scalars(1, train__loss=1.0))
+    runs = {run["run"]: run for run in Served(logs).runs()["runs"]}
+    assert set(runs) == {"bad", "good", "other"}
+    assert runs["bad"]["roles"]["loss"]["last_value"] == 1.0
+
+
+def test_a_run_that_nobody_foresaw_costs_the_others_nothing(logs, monkeypatch):
+    from tb_mindformers_plugin.runs import run as run_module
+
+    real = run_module.summarise
+
+    def summarise(name, *args, **kwargs):
+        if name == "other":
+            raise RuntimeError("boom")
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(run_module, "summarise", summarise)
+    listing = Served(logs).runs()
+    assert [run["run"] for run in listing["runs"]] == ["good"]
+    assert any("other: The run cannot be read: RuntimeError: boom" in said for said in listing["searched"]["problems"])
+
+
+def test_a_directory_name_that_is_no_utf8(tmp_path):
+    directory = os.path.join(os.fsencode(tmp_path), "训练".encode("gbk"))
+    os.mkdir(directory)
+    with open(os.path.join(directory, b"events.out.tfevents.1"), "wb") as file:
+        file.write(event_bytes.version() + event_bytes.scalars(1, loss=1.0))
+    served = Served(tmp_path)
+    (run,) = served.runs()["runs"]
+    answer = served.json_series(runs=[run["run"]], roles=["loss"])
+    assert answer["series"][0]["run"] == run["run"]
+    assert thb1.decode(served.post(runs=[run["run"]], roles=["loss"]).get_data())["segments"][0]["run"] == run["run"]
+
+
+@pytest.mark.parametrize("name", ["%00", "x" * 5000, "..%2f..%2fplugin.py", "."])
+def test_static_names_that_no_file_has(logs, name):
+    answer = Served(logs).client("/static/*").get(f"/data/plugin/training_health/static/{name}")
+    assert answer.status_code == 404
+    assert json.loads(answer.get_data())["hint"]
+
+
+def test_a_body_that_nests_without_end(logs):
+    answer = Served(logs).client("/series").post("/series", data="[" * 100_000)
+    assert answer.status_code == 400
+
+
+def test_a_run_that_vanishes_between_two_requests(logs, monkeypatch):
+    monkeypatch.setattr(plugin_module, "_FRESH_SECONDS", 0.0)
+    served = Served(logs)
+    served.runs()
+    (logs / "other" / "events.out.tfevents.1.host.1.0").unlink()
+    assert served.post(runs=["other"], roles=["loss"]).status_code == 400

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
+import sys
 import threading
 
 import event_bytes
@@ -137,6 +138,44 @@ def test_many_threads_see_whole_runs(tmp_path):
     finally:
         stop.set()
         writer.join()
+
+
+def test_readers_never_see_a_growing_run_half(tmp_path):
+    """Columns of one length, and nothing lost, however the threads are interleaved."""
+    tags = [f"tag_{n}" for n in range(12)]
+    path = event_bytes.write(tmp_path / "run")
+    store = open_logdir(str(tmp_path))
+    done = threading.Event()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+
+    def grow():
+        for step in range(400):
+            with path.open("ab") as file:
+                file.write(event_bytes.scalars(step, loss=1.0, **dict.fromkeys(tags[: 1 + step // 30], 1.0)))
+        done.set()
+
+    def look(_):
+        seen = 0
+        while not done.is_set():
+            contents = store.load(["run"])["run"]
+            for tag in contents.tags:
+                for segment in contents.segments(tag):
+                    assert len(segment.step) == len(segment.wall) == len(segment.value)
+            if "loss" in contents.tags:
+                now = len(contents.segments("loss")[0])
+                assert now >= seen
+                seen = now
+
+    writer = threading.Thread(target=grow)
+    writer.start()
+    try:
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(look, range(4)))
+    finally:
+        writer.join()
+        sys.setswitchinterval(interval)
+    assert store.load(["run"])["run"].segments("loss")[0].step.tolist() == list(range(400))
 
 
 def test_two_processes_in_one_directory_keep_their_curves(tmp_path):
