@@ -67,10 +67,21 @@ const SIDES: Record<OverlayRole, "left" | "right"> = {
   lr: "right",
 };
 
+/**
+ * What one uPlot instance shows. uPlot asks for ranges and ticks later than it was told to draw, even after it
+ * was destroyed; an instance therefore keeps what it was made for, and never sees its successor's plan.
+ */
+interface Picture {
+  /** Two scenes of one structure can be shown by one instance: it has the scales of both. */
+  readonly structure: string;
+  scene: Scene;
+  plan: Plan;
+  alive: boolean;
+}
+
 export class OverlayChart {
   private plot: uPlot | null = null;
-  private structure = "";
-  private plan: Plan | null = null;
+  private picture: Picture | null = null;
   private marks: readonly Mark[] = [];
   private scene: Scene | null = null;
   private size = { width: 0, height: 0 };
@@ -103,15 +114,22 @@ export class OverlayChart {
   }
 
   destroy(): void {
+    this.drop();
+    this.cursorLayer.remove();
+  }
+
+  private drop(): void {
+    if (this.picture) this.picture.alive = false;
     this.plot?.destroy();
     this.plot = null;
-    this.cursorLayer.remove();
+    this.picture = null;
   }
 
   /** Moves the cursor to the next logged point of the uppermost run. */
   stepCursor(by: number): void {
-    const { plot, scene, plan } = this;
-    if (!plot || !scene || !plan) return;
+    const { plot, picture } = this;
+    if (!plot || !picture) return;
+    const { scene, plan } = picture;
     const lead = scene.runs[0]?.run;
     const role = scene.roles.find((r) =>
       scene.segments.some((s) => s.run === lead && s.role === r && s.n > 0),
@@ -174,7 +192,7 @@ export class OverlayChart {
     const m = this.margins(scene);
     const plotWidth = Math.max(20, size.width - m.left - m.right - m.padLeft - m.padRight);
     const plotHeight = Math.max(20, size.height - TOP[scene.mode] - X_AXIS);
-    this.plan = planOverlay({
+    const plan = planOverlay({
       segments: scene.segments,
       roles: scene.roles,
       mode: scene.mode,
@@ -188,28 +206,27 @@ export class OverlayChart {
       labelRoom: labelRoom(scene),
     });
     const structure = `${scene.mode}|${scene.roles.join()}|${scene.theme}|${scene.runs.length === 1}`;
-    if (structure !== this.structure || !this.plot) {
-      this.structure = structure;
-      this.plot?.destroy();
-      this.plot = this.create(scene);
-    } else {
-      if (this.plot.width !== size.width || this.plot.height !== size.height) this.plot.setSize(size);
-      this.plot.setData(this.emptyColumns(scene), true);
+    const { plot, picture } = this;
+    if (plot && picture?.structure === structure) {
+      picture.scene = scene;
+      picture.plan = plan;
+      if (plot.width !== size.width || plot.height !== size.height) plot.setSize(size);
+      plot.setData(emptyColumns(picture), true);
+      return;
     }
+    this.drop();
+    this.picture = { structure, scene, plan, alive: true };
+    this.plot = this.create(this.picture);
   }
 
-  private emptyColumns(scene: Scene): uPlot.AlignedData {
-    const { from, to } = this.plan!.window;
-    return [[from, to], ...scene.roles.map(() => [null, null])] as uPlot.AlignedData;
-  }
-
-  private create(scene: Scene): uPlot {
+  private create(picture: Picture): uPlot {
+    const { scene } = picture;
     const tokens = TOKENS[scene.theme];
     const font = `11px ${FONT_FAMILY}`;
     const m = this.margins(scene);
     const coloured = scene.mode === "merged" && scene.runs.length === 1;
     const off = { show: false };
-    const zoneOf = (role: string) => this.plan!.zones.find((z) => z.role === role)!;
+    const zoneOf = (role: string) => picture.plan.zones.find((z) => z.role === role)!;
 
     const places = this.axesOf(scene);
     const yAxes = places.map((place, i): uPlot.Axis => {
@@ -235,7 +252,7 @@ export class OverlayChart {
       legend: off,
       padding: [TOP[scene.mode], m.padRight, 0, m.padLeft],
       scales: {
-        x: { time: false, range: () => [this.plan!.window.from, this.plan!.window.to] },
+        x: { time: false, range: () => [picture.plan.window.from, picture.plan.window.to] },
         ...Object.fromEntries(
           scene.roles.map((role) => [role, { range: () => [...zoneOf(role).range] as [number, number] }]),
         ),
@@ -250,8 +267,8 @@ export class OverlayChart {
           stroke: tokens.text3,
           grid: off,
           ticks: off,
-          splits: () => this.plan!.xTicks.map((t) => t.at),
-          values: () => this.plan!.xTicks.map((t) => t.label),
+          splits: () => picture.plan.xTicks.map((t) => t.at),
+          values: () => picture.plan.xTicks.map((t) => t.label),
         },
         ...yAxes,
       ],
@@ -273,35 +290,24 @@ export class OverlayChart {
         },
       },
       hooks: {
-        drawClear: [(u) => drawGrid(this.painting(u), this.size.width)],
+        drawClear: [(u) => picture.alive && drawGrid(paintingOf(u, picture), this.size.width)],
         draw: [
           (u) => {
-            drawScene(this.painting(u), this.marks);
-            this.tellLayout(u);
-            this.moveCursor(u);
+            if (!picture.alive) return;
+            drawScene(paintingOf(u, picture), this.marks);
+            this.tellLayout(u, picture);
+            this.moveCursor(u, picture);
           },
         ],
-        setCursor: [(u) => this.moveCursor(u)],
-        setSelect: [(u) => this.takeSelection(u)],
+        setCursor: [(u) => picture.alive && this.moveCursor(u, picture)],
+        setSelect: [(u) => picture.alive && this.takeSelection(u)],
       },
     };
-    return new uPlot(options, this.emptyColumns(scene), this.host);
+    return new uPlot(options, emptyColumns(picture), this.host);
   }
 
-  private painting(u: uPlot) {
-    const { left, top, width, height } = u.bbox;
-    const frame = { ctx: u.ctx, left, top, width, height, ratio: uPlot.pxRatio };
-    return painting(frame, this.plan!, this.scene!);
-  }
-
-  private tellLayout(u: uPlot): void {
-    const box = cssBox(u);
-    this.events.onLayout({
-      plan: this.plan!,
-      marks: this.marks,
-      axes: this.axesOf(this.scene!),
-      ...box,
-    });
+  private tellLayout(u: uPlot, { plan, scene }: Picture): void {
+    this.events.onLayout({ plan, marks: this.marks, axes: this.axesOf(scene), ...cssBox(u) });
   }
 
   private takeSelection(u: uPlot): void {
@@ -322,9 +328,9 @@ export class OverlayChart {
   }
 
   private startPan(event: MouseEvent): void {
-    const { plot, plan } = this;
-    if (!plot || !plan) return;
-    const begin = plan.window;
+    const { plot, picture } = this;
+    if (!plot || !picture) return;
+    const begin = picture.plan.window;
     const perPixel = (begin.to - begin.from) / plot.over.clientWidth;
     const move = (e: MouseEvent) => {
       const by = (event.clientX - e.clientX) * perPixel;
@@ -343,9 +349,9 @@ export class OverlayChart {
   }
 
   /** The cursor has a canvas of its own: moving it must not repaint the curves. */
-  private moveCursor(u: uPlot): void {
-    const { scene, plan, cursorLayer } = this;
-    if (!scene || !plan) return;
+  private moveCursor(u: uPlot, picture: Picture): void {
+    const { scene, plan } = picture;
+    const { cursorLayer } = this;
     const ratio = uPlot.pxRatio;
     const width = Math.round(this.size.width * ratio);
     const height = Math.round(this.size.height * ratio);
@@ -374,7 +380,7 @@ export class OverlayChart {
     const rows = [...all.rows].sort(
       (a, b) => Number(a.superseded) - Number(b.superseded) || distance(a) - distance(b),
     );
-    this.paintCursor(ctx, ratio, box, left, rows);
+    this.paintCursor(ctx, ratio, box, left, rows, picture);
     const first = rows[0];
     this.events.onCursor({
       left: box.left + left,
@@ -391,9 +397,8 @@ export class OverlayChart {
     box: ReturnType<typeof cssBox>,
     left: number,
     rows: readonly Reading[],
+    { scene, plan }: Picture,
   ): void {
-    const scene = this.scene!;
-    const plan = this.plan!;
     const tokens = TOKENS[scene.theme];
     const lineX = Math.floor((box.left + left) * ratio) + 0.5;
     ctx.beginPath();
@@ -443,6 +448,17 @@ function labelRoom(scene: Scene): number {
   const longest = Math.max(...scene.runs.map((r) => (scene.runs.length > 1 ? r.label.length : 0)), 0);
   const name = scene.runs.length > 1 ? longest + 3 : scene.mode === "merged" ? 12 : 2;
   return Math.min(170, 22 + (name + 4) * LABEL_CHAR);
+}
+
+function emptyColumns({ plan, scene }: Picture): uPlot.AlignedData {
+  const { from, to } = plan.window;
+  return [[from, to], ...scene.roles.map(() => [null, null])] as uPlot.AlignedData;
+}
+
+function paintingOf(u: uPlot, { plan, scene }: Picture) {
+  const { left, top, width, height } = u.bbox;
+  const frame = { ctx: u.ctx, left, top, width, height, ratio: uPlot.pxRatio };
+  return painting(frame, plan, scene);
 }
 
 function cssBox(u: uPlot) {

@@ -1,0 +1,100 @@
+/** uPlot asks its options later than it was told to draw; the stand-in here does so on purpose. */
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { RunInfo } from "../src/api";
+import type { Scene } from "../src/chart/scene";
+import { decodeSeries } from "../src/decode";
+import type { OverlayRole } from "../src/roles";
+import { encode } from "./thb1";
+
+interface Made {
+  readonly asks: () => unknown[];
+  destroyed: boolean;
+}
+const { made } = vi.hoisted(() => ({ made: [] as Made[] }));
+
+vi.mock("uplot", () => ({
+  default: class {
+    static pxRatio = 1;
+    width = 0;
+    height = 0;
+    private readonly own: Made;
+    constructor(options: {
+      width: number;
+      height: number;
+      scales: Record<string, { range: () => unknown }>;
+      axes: { splits: () => unknown; values: () => unknown }[];
+    }) {
+      this.width = options.width;
+      this.height = options.height;
+      this.own = {
+        destroyed: false,
+        asks: () => [
+          ...Object.values(options.scales).map((s) => s.range()),
+          ...options.axes.flatMap((a) => [a.splits(), a.values()]),
+        ],
+      };
+      made.push(this.own);
+    }
+    setData() {}
+    setSize() {}
+    destroy() {
+      this.own.destroyed = true;
+    }
+  },
+}));
+
+const { OverlayChart } = await import("../src/chart/overlay");
+
+beforeEach(() => {
+  made.length = 0;
+  vi.stubGlobal("document", { createElement: () => ({ remove() {} }) });
+});
+afterEach(() => vi.unstubAllGlobals());
+
+function scene(run: string, roles: readonly OverlayRole[]): Scene {
+  const x = [1, 2, 3];
+  const info = { run, restarts: [], roles: {}, verdict: "ok" } as unknown as RunInfo;
+  return {
+    segments: decodeSeries(encode(roles.map((role) => ({ run, role, x, last: [1, 2, 3] })))).segments,
+    runs: [{ info, run, label: run, colour: "#000000" }],
+    roles,
+    mode: "merged",
+    x: "step",
+    zoom: null,
+    loaded: null,
+    y: "auto",
+    smoothing: 0,
+    totalSteps: null,
+    pending: false,
+    hovered: null,
+    theme: "light",
+  };
+}
+
+function chart() {
+  const events = { onZoom() {}, onReset() {}, onLayout() {}, onCursor() {} };
+  const one = new OverlayChart({ append() {} } as unknown as HTMLElement, events);
+  one.resize(900, 500);
+  return one;
+}
+
+describe("the chart", () => {
+  it("answers the old plot by the old plan when a run with fewer metrics takes over", () => {
+    const overlay = chart();
+    overlay.show(scene("all", ["loss", "grad_norm", "lr"]));
+    overlay.show(scene("bare", ["loss", "lr"]));
+    expect(made).toHaveLength(2);
+    expect(made[0]!.destroyed).toBe(true);
+    for (const plot of made) expect(plot.asks().every((answer) => Array.isArray(answer))).toBe(true);
+  });
+
+  it("keeps its plot while the metrics stay, with the plan of the newest scene", () => {
+    const overlay = chart();
+    overlay.show(scene("a", ["loss"]));
+    const before = made[0]!.asks();
+    overlay.show({ ...scene("b", ["loss"]), zoom: { from: 2, to: 3 } });
+    expect(made).toHaveLength(1);
+    expect(made[0]!.asks()).not.toEqual(before);
+    expect(made[0]!.asks()[0]).toEqual([2, 3]);
+  });
+});
