@@ -63,6 +63,11 @@ def spread(samples: Sequence[Mapping[str, Any]], field: str = "seconds") -> str:
     return f"{middle} {unit} ({least}–{most})"
 
 
+def ratio(value: float) -> str:
+    """A ratio in two digits."""
+    return f"{value:.2g}x" if value < 10 else f"{value:.0f}x"
+
+
 def _digits(value: float) -> str:
     # Three digits are more than a noisy machine can tell.
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
@@ -70,7 +75,9 @@ def _digits(value: float) -> str:
 
 def megabytes(count: float) -> str:
     """A size in words."""
-    return f"{count / 1e6:.3g} MB" if count >= 1e5 else f"{count / 1e3:.3g} kB"
+    if count < 1e5:
+        return f"{count / 1e3:.3g} kB"
+    return f"{count / 1e6:.3g} MB" if count < 1e9 else f"{count / 1e9:.3g} GB"
 
 
 @dataclasses.dataclass(frozen=True)

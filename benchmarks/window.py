@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import pathlib
+import time
 import urllib.parse
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 import numpy as np
 from generate import SHAPES, Written, written
 from measure import Table, at_most, interleaved, median, megabytes, spread
 from rivals import TensorBoard, tensorboard
+from tensorboard.plugins import base_plugin
 from werkzeug.test import Client
+
+from tb_mindformers_plugin.plugin import TrainingHealthLoader
 
 GOAL_MS = 10.0
 BUCKETS, SMOOTHING = 2000, 0.9
@@ -26,20 +30,22 @@ def tables(directory: pathlib.Path, scale: float, repeat: int) -> list[Table]:
         ("query", "median (range)", "bytes", "goal"),
         (
             "Server side: the route itself, called in this process. Over HTTP: from the request to the last byte.",
-            "Zoomed: another window each time. TensorBoard sends 1,000 points of its sample.",
+            "Zoomed: another window each time; smoothed anew: another smoothing each time, as of a slider that moves.",
+            "TensorBoard sends 1,000 points of its sample, not smoothed.",
         ),
     )
     run = one.run_paths[0].name
     # Many more turns than of a load: they cost little.
     turns = max(20, 4 * repeat)
     route = _route(one.path)
-    zooms = _zooms(one, run)
+    zooms, smoothings = _zooms(one, run), _smoothings()
     with tensorboard(one.path) as server:
         server.wait_loaded()
         scalars = "scalars/scalars?" + urllib.parse.urlencode({"run": run, "tag": one.tag})
         contenders: dict[str, Callable[[], dict[str, Any]]] = {
             "whole series, server side": lambda: route(_body(run)),
             "zoomed, server side": lambda: route(next(zooms)),
+            "whole series smoothed anew, server side": lambda: route(_body(run, smoothing=next(smoothings))),
             "whole series, over HTTP": lambda: _post(server, _body(run)),
             "zoomed, over HTTP": lambda: _post(server, next(zooms)),
             "TensorBoard's scalars route, over HTTP": lambda: _sample(server.request(scalars)),
@@ -53,12 +59,12 @@ def tables(directory: pathlib.Path, scale: float, repeat: int) -> list[Table]:
     return [table]
 
 
-def _body(run: str, start: float | None = None, stop: float | None = None) -> bytes:
-    asked = {"runs": [run], "roles": ["loss"], "buckets": BUCKETS, "smoothing": SMOOTHING, "from": start, "to": stop}
+def _body(run: str, start: float | None = None, stop: float | None = None, smoothing: float = SMOOTHING) -> bytes:
+    asked = {"runs": [run], "roles": ["loss"], "buckets": BUCKETS, "smoothing": smoothing, "from": start, "to": stop}
     return json.dumps(asked).encode()
 
 
-def _zooms(one: Written, run: str):
+def _zooms(one: Written, run: str) -> Iterator[bytes]:
     rng = np.random.default_rng(0)
     while True:
         width = one.shape.steps * rng.uniform(0.05, 0.5)
@@ -66,14 +72,14 @@ def _zooms(one: Written, run: str):
         yield _body(run, start, start + width)
 
 
+def _smoothings() -> Iterator[float]:
+    rng = np.random.default_rng(0)
+    while True:
+        yield rng.uniform(0.5, 0.99)
+
+
 def _route(logdir: str) -> Callable[[bytes], dict[str, Any]]:
     """The plugin's route as TensorBoard calls it, without the way through sockets."""
-    import time
-
-    from tensorboard.plugins import base_plugin
-
-    from tb_mindformers_plugin.plugin import TrainingHealthLoader
-
     plugin = TrainingHealthLoader().load(base_plugin.TBContext(logdir=logdir))
     client = Client(plugin.get_plugin_apps()["/series"])
 
