@@ -105,18 +105,17 @@ def scan(buffer: Bytes) -> Frames:
         end = int(run[-1] + run_lengths[-1]) + HEADER + FOOTER
         begin = int(run[-1])
         inside = int(np.searchsorted(headers, begin, side="right"))
-        if end > size:
-            # The last record is not complete yet.
-            end, run, run_lengths = begin, run[:-1], run_lengths[:-1]
-        elif (
-            inside < len(headers)
-            and headers[inside] < end
-            and not _header_at(buffer, end)
-            and not payloads_sound(buffer, run[-1:] + HEADER, run_lengths[-1:])[0]
+        following = _sound_inside(buffer, headers[inside:], lengths[inside:], end)
+        if following is not None and (
+            end > size
+            or (not _header_at(buffer, end) and not payloads_sound(buffer, run[-1:] + HEADER, run_lengths[-1:])[0])
         ):
             # Bytes are missing from the last record: the next one begins inside of what it claims.
-            end, run, run_lengths = int(headers[inside]), run[:-1], run_lengths[:-1]
+            end, run, run_lengths = following, run[:-1], run_lengths[:-1]
             damage.append(Damage(begin, end, "the record is cut short"))
+        elif end > size:
+            # The last record is not complete yet.
+            end, run, run_lengths = begin, run[:-1], run_lengths[:-1]
         starts.append(run + HEADER)
         kept.append(run_lengths)
         if end == begin:
@@ -125,6 +124,17 @@ def scan(buffer: Bytes) -> Frames:
         position = end
     empty = [np.empty(0, np.int64)]
     return Frames(np.concatenate(starts or empty), np.concatenate(kept or empty), position, tuple(damage))
+
+
+def _sound_inside(buffer: Bytes, headers: Positions, lengths: Positions, end: int) -> Optional[int]:
+    """The first of `headers` before `end` that begins a whole and sound record, or None."""
+    for header, length in zip(headers.tolist(), lengths.tolist()):
+        if header >= end:
+            break
+        start = np.array([header + HEADER])
+        if start[0] + length + FOOTER <= len(buffer) and payloads_sound(buffer, start, np.array([length]))[0]:
+            return int(header)
+    return None
 
 
 def payloads_sound(buffer: Bytes, starts: Positions, lengths: Positions) -> Mask:
