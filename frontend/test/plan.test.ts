@@ -90,6 +90,37 @@ describe("y ranges", () => {
     expect(of(5000).clipped).toMatchObject({ above: 1, max: 5000 });
   });
 
+  it("show all of a short run, however steep its beginning", () => {
+    const fall = range(41, (i) => 0.3 + 13.7 * Math.exp(-i / 2));
+    const s = segments({ run: "a", role: "loss", x: range(41, (i) => i), last: fall });
+    expect(roleExtent(s, "loss", null, "auto")).toMatchObject({ range: [s[0]!.min[40], 14], clipped: null });
+  });
+
+  it("hold the smoothed line wherever it is drawn", () => {
+    const n = 2000;
+    const last = range(n, (i) => 0.3 + 13.7 * Math.exp(-i / 3) + (i % 2) / 50);
+    let at = last[0]!;
+    const smoothed = last.map((v) => {
+      at = 0.9 * at + 0.1 * v;
+      return at;
+    });
+    const s = segments({ run: "a", role: "loss", x: range(n, (i) => i), last, smoothed });
+    const trimmed = s.map((one) => ({ ...one, p1: 0.3, p99: 0.32 }));
+    expect(roleExtent(trimmed, "loss", null, "auto").range![1]).toBeGreaterThanOrEqual(14);
+    expect(roleExtent(trimmed, "loss", null, "robust").range![1]).toBeLessThan(1);
+    // It lags behind a fall, so in a window it may lie above every point.
+    const window = { from: 10, to: n };
+    expect(roleExtent(trimmed, "loss", window, "full").range![1]).toBeCloseTo(smoothed[10]!, 4);
+  });
+
+  it("let a smoothed line go that is orders of magnitude away", () => {
+    const n = 300;
+    const last = range(n, (i) => (i > 280 ? 1e9 : 2 + i / n));
+    const s = segments({ run: "a", role: "loss", x: range(n, (i) => i), last, smoothed: last });
+    const trimmed = s.map((one) => ({ ...one, p1: 2, p99: 3 }));
+    expect(roleExtent(trimmed, "loss", null, "auto").range![1]).toBeLessThan(4);
+  });
+
   it("follow the healthy runs where one of several has diverged", () => {
     const flat = (run: string, level: number): TestSegment => ({
       run,

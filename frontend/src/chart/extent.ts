@@ -2,8 +2,8 @@
 import type { Segment } from "../decode";
 import { type OverlayRole, ROLE_STYLE, type Transform } from "../roles";
 import type { YRange } from "../state";
-import { robustRange } from "./robust";
-import { eachPoint, type Window } from "./window";
+import { farthest, robustRange, runsOf, withSmoothedLines } from "./robust";
+import { eachPoint, eachSmoothed, type Window } from "./window";
 
 export interface Clipped {
   /** False where a bucket of points counts as one. */
@@ -27,6 +27,8 @@ export const transformOf = (t: Transform): ((v: number) => number) =>
 
 /** From this many times the robust range on, the full one flattens everything but its outliers. */
 const OUTLYING = 5;
+/** Few points are all worth seeing: only orders of magnitude justify leaving one out. */
+const FEW = 200;
 
 /** Range of one role's segments over a window of x. */
 export function roleExtent(
@@ -35,7 +37,8 @@ export function roleExtent(
   window: Window | null,
   wanted: YRange,
 ): Extent {
-  const log = ROLE_STYLE[role].transform !== "linear";
+  const { transform, shape } = ROLE_STYLE[role];
+  const log = transform !== "linear";
   let lo = Number.POSITIVE_INFINITY;
   let hi = Number.NEGATIVE_INFINITY;
   let nonPositive = 0;
@@ -50,17 +53,28 @@ export function roleExtent(
   });
   if (lo > hi) return { range: null, clipped: null, nonPositive };
 
-  const f = transformOf(ROLE_STYLE[role].transform);
+  // Behind a steep fall the smoothed line runs above every point of the window.
+  let [lowest, highest] = [lo, hi];
+  if (shape === "curve") {
+    eachSmoothed(segments, window, (v) => {
+      if (log && v <= 0) return;
+      lowest = Math.min(lowest, v);
+      highest = Math.max(highest, v);
+    });
+  }
+  const f = transformOf(transform);
   // A log axis has room for outliers: by itself it never cuts.
   const whole = wanted === "full" || (wanted === "auto" && log);
-  const robust = whole ? null : robustRange(segments, role, window);
-  const used =
-    robust && (wanted === "robust" || f(hi) - f(lo) > OUTLYING * (f(robust[1]) - f(robust[0])))
-      ? robust
-      : null;
-  if (!used) return { range: padded(f(lo), f(hi), role), clipped: null, nonPositive };
+  let used = whole ? null : robustRange(segments, role, window);
+  if (used && wanted === "auto") {
+    used = withSmoothedLines(used, segments, window);
+    const few = mostPoints(segments, window) < FEW;
+    const limit = few ? farthest(used, segments, window) : OUTLYING * (used[1] - used[0]);
+    if (highest - lowest <= limit) used = null;
+  }
+  if (!used) return { range: padded(f(lowest), f(highest), role), clipped: null, nonPositive };
 
-  const [low, high] = [Math.max(lo, used[0]), Math.min(hi, used[1])];
+  const [low, high] = [Math.max(lowest, used[0]), Math.min(highest, used[1])];
   let above = 0;
   let below = 0;
   eachPoint(segments, window, (min, max) => {
@@ -70,6 +84,16 @@ export function roleExtent(
   const exact = segments.every((s) => s.raw);
   const clipped = above || below ? { exact, above, below, max: hi, min: lo } : null;
   return { range: padded(f(low), f(high), role), clipped, nonPositive };
+}
+
+/** Of the run with the most of them. */
+function mostPoints(segments: readonly Segment[], window: Window | null): number {
+  const counts = runsOf(segments).map((own) => {
+    let n = 0;
+    eachPoint(own, window, () => n++);
+    return n;
+  });
+  return Math.max(0, ...counts);
 }
 
 function padded(lo: number, hi: number, role: OverlayRole): [number, number] {

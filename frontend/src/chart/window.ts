@@ -32,3 +32,20 @@ export function eachPoint(
     }
   }
 }
+
+/** The values of the smoothed line, where it is drawn: not across a gap. */
+export function eachSmoothed(
+  segments: readonly Segment[],
+  window: Window | null,
+  visit: (value: number) => void,
+): void {
+  for (const s of segments) {
+    if (!s.current || !s.smoothed) continue;
+    const first = window ? lowerBound(s.x, window.from) : 0;
+    for (let i = first; i < s.n; i++) {
+      if (window && s.x[i]! > window.to) break;
+      const value = s.smoothed[i]!;
+      if (s.last[i]! === s.last[i]! && Number.isFinite(value)) visit(value);
+    }
+  }
+}
