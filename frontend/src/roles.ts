@@ -63,3 +63,5 @@ export const isOverlayRole = (role: string): role is OverlayRole =>
 
 export const X_AXES = ["step", "wall", "relative", "epoch", "tokens", "samples"] as const;
 export type XAxis = (typeof X_AXES)[number];
+
+export const isTime = (axis: XAxis): boolean => axis === "wall" || axis === "relative";

@@ -110,6 +110,9 @@ export const text = {
     log10: "log",
     log2: "log₂",
     overflowTicks: "ticks below = overflow",
+    nonFiniteTicks: "red ticks = NaN or Inf",
+    overflow: "overflow",
+    notFinite: (role: string, kind: string) => `${role} ${kind}`,
     clippedAbove: (exact: boolean, n: number, max: string) =>
       `▲ ${exact ? "" : "at least "}${plural(n, "point")} above, up to ${max}`,
     clippedBelow: (exact: boolean, n: number, min: string) =>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { pixelColumns } from "../src/chart/columns";
 import { roleExtent } from "../src/chart/extent";
-import { describeNonFinite, findMarks } from "../src/chart/marks";
+import { describeNonFinite, findMarks, windowAround } from "../src/chart/marks";
 import { readAt } from "../src/chart/nearest";
 import { lonePeaks } from "../src/chart/peaks";
 import { type PlanInput, planOverlay } from "../src/chart/plan";
@@ -272,6 +272,66 @@ describe("marks", () => {
     expect(findMarks(s, "step", new Map())).toMatchObject([
       { kind: "nonfinite", x: 2, title: "a: loss was NaN at 2 logged points between step 2 and step 3." },
     ]);
+  });
+});
+
+describe("marks in a zoomed window", () => {
+  const old: TestSegment = { run: "a", role: "loss", x: [500, 510], last: [1, 1], current: false };
+  const loaded = { from: 400, to: 510 };
+  const known = new Map([["a", [500]]]);
+
+  it("do not state the window's ends as the branch's", () => {
+    const marks = findMarks(
+      segments({ ...curve("a"), x: range(100, (i) => 400 + i) }, old),
+      "step",
+      known,
+      loaded,
+    );
+    expect(marks.map((m) => m.title)).toEqual(["a restarted at step 500."]);
+  });
+
+  it("show no restart where only the window begins, amid a branch", () => {
+    const current = { ...curve("a", 50), x: range(50, (i) => 501 + i) };
+    expect(findMarks(segments(current, old), "step", known, { from: 500.5, to: 600 })).toEqual([]);
+  });
+});
+
+describe("pills of what is not finite", () => {
+  const broken = (role: TestSegment["role"], at: readonly number[], n = 1000): TestSegment => ({
+    run: "a",
+    role,
+    x: range(n, (i) => i),
+    last: range(n, (i) => (at.includes(i) ? Number.NaN : 2)),
+    nonfinite: { idx: [...at], nan: at.map(() => 1), posinf: at.map(() => 0), neginf: at.map(() => 0) },
+  });
+  const marksOf = (s: TestSegment) => findMarks(segments(s), "step", new Map());
+
+  it("are about the loss, not about a grad norm whose updates were skipped", () => {
+    expect(marksOf(broken("grad_norm", [1, 2]))).toEqual([]);
+    expect(marksOf(broken("loss", [1, 2]))).toHaveLength(1);
+  });
+
+  it("tell events that are far apart from each other", () => {
+    const marks = marksOf(broken("loss", [150, 151, 160, 950]));
+    expect(marks.map((m) => m.span)).toEqual([
+      { from: 150, to: 160 },
+      { from: 950, to: 950 },
+    ]);
+  });
+
+  it("lead to a stretch with context that is never nearly the whole run", () => {
+    const few = segments(broken("loss", [150, 151, 160]));
+    expect(windowAround(findMarks(few, "step", new Map()), few, "step")).toEqual({ from: 130, to: 180 });
+    const most = segments(
+      broken(
+        "loss",
+        range(600, (i) => 400 + i),
+      ),
+    );
+    const { from, to } = windowAround(findMarks(most, "step", new Map()), most, "step");
+    expect(to - from).toBeLessThan(510);
+    expect(from).toBeLessThan(400);
+    expect(to).toBeGreaterThan(400);
   });
 });
 

@@ -1,7 +1,7 @@
 /** Events worth a pill above the chart: restarts, and stretches without a finite value. */
-import type { Segment } from "../decode";
+import type { NonFinite, Segment } from "../decode";
 import { formatPosition } from "../format";
-import { isOverlayRole, type XAxis } from "../roles";
+import { isTime, type XAxis } from "../roles";
 import { text } from "../text";
 import { lowerBound, type Window } from "./window";
 
@@ -16,11 +16,15 @@ export interface Mark {
   readonly span: Window;
 }
 
-/** `restarts` are the steps at which each run was taken up again, as far as the server knows. */
+/**
+ * `restarts` are the steps at which each run was taken up again, as far as the server knows. `loaded` is the
+ * window the segments were cut to: then their ends say nothing about the run.
+ */
 export function findMarks(
   segments: readonly Segment[],
   axis: XAxis,
   restarts: ReadonlyMap<string, readonly number[]>,
+  loaded: Window | null = null,
 ): Mark[] {
   const byRun = new Map<string, Segment[]>();
   for (const s of segments) {
@@ -31,7 +35,8 @@ export function findMarks(
   }
   const marks: Mark[] = [];
   for (const [run, own] of byRun) {
-    marks.push(...restartMarks(run, own, axis, restarts.get(run) ?? []), ...nonFinite(run, own, axis));
+    const known = restarts.get(run) ?? [];
+    marks.push(...restartMarks(run, own, axis, known, loaded), ...nonFinite(run, own, axis));
   }
   return marks.sort((a, b) => a.x - b.x);
 }
@@ -45,15 +50,19 @@ function restartMarks(
   segments: readonly Segment[],
   axis: XAxis,
   steps: readonly number[],
+  loaded: Window | null,
 ): Mark[] {
-  const inTime = axis === "wall" || axis === "relative";
+  const inTime = isTime(axis);
   const marks: Mark[] = [];
   const near = (x: number, reach: number) => marks.some((m) => Math.abs(m.x - x) <= reach);
   for (const branch of segments) {
     if (branch.current) continue;
     const begin = branch.x[0]!;
     const end = branch.x[branch.n - 1]!;
-    const at = inTime ? (goesOn(segments, branch, end) ?? end) : begin;
+    const later = inTime ? goesOn(segments, branch, end) : undefined;
+    // A window may begin amid the branch, or end before the curve goes on.
+    if (loaded && (inTime ? later === undefined : !leaves(segments, branch, begin))) continue;
+    const at = inTime ? (later ?? end) : begin;
     // Every role has its branch of the same restart, not always from the very same step on.
     if (near(at, Math.abs(end - begin) / 2 + 1e-9)) continue;
     marks.push({
@@ -64,19 +73,24 @@ function restartMarks(
       title: text.marks.restart(
         run,
         position(at, axis),
-        text.marks.superseded(formatPosition(begin, axis), formatPosition(end, axis)),
+        loaded ? "" : text.marks.superseded(formatPosition(begin, axis), formatPosition(end, axis)),
       ),
       span: { from: Math.min(begin, at), to: Math.max(end, at) },
     });
   }
   if (axis !== "step") return marks;
   for (const step of steps) {
+    if (loaded && (step < loaded.from || step > loaded.to)) continue;
     if (marks.some((m) => m.span.from - 1 <= step && step <= m.span.to + 1)) continue;
     const title = text.marks.restart(run, position(step, axis), "");
     marks.push({ kind: "restart", run, x: step, label: "", title, span: { from: step, to: step } });
   }
   return marks;
 }
+
+/** Something current comes before the branch: so this is where it begins, not only where the window does. */
+const leaves = (segments: readonly Segment[], branch: Segment, begin: number): boolean =>
+  segments.some((s) => s.current && s.role === branch.role && s.x[0]! < begin);
 
 function goesOn(segments: readonly Segment[], branch: Segment, after: number): number | undefined {
   for (const s of segments) {
@@ -87,41 +101,57 @@ function goesOn(segments: readonly Segment[], branch: Segment, after: number): n
   return undefined;
 }
 
+/** Of the loss alone: a grad norm that overflows now and then is what a loss scaler is for. */
 function nonFinite(run: string, segments: readonly Segment[], axis: XAxis): Mark[] {
-  const stretches: { from: number; to: number; title: string }[] = [];
-  let label: Mark["label"] = "Inf";
+  const marks: Mark[] = [];
   for (const s of segments) {
-    if (!s.current || !s.nonfinite || !isOverlayRole(s.role) || s.nonfinite.idx.length === 0) continue;
-    if (s.nonfinite.nan.some((n) => n > 0)) label = "NaN";
-    const at = Array.from(s.nonfinite.idx, (i) => s.x[i]!);
-    const from = at[0]!;
-    const to = at[at.length - 1]!;
-    const title = text.marks.nonFinite(
-      run,
-      text.role(s.role),
-      describeNonFinite([s]),
-      position(from, axis),
-      position(to, axis),
-    );
-    stretches.push({ from, to, title });
+    if (!s.current || s.role !== "loss" || !s.nonfinite) continue;
+    const { idx, nan, posinf, neginf } = s.nonfinite;
+    for (const [begin, end] of stretches(s, idx)) {
+      const own: NonFinite = {
+        idx: idx.subarray(begin, end),
+        nan: nan.subarray(begin, end),
+        posinf: posinf.subarray(begin, end),
+        neginf: neginf.subarray(begin, end),
+      };
+      const span = { from: s.x[idx[begin]!]!, to: s.x[idx[end - 1]!]! };
+      marks.push({
+        kind: "nonfinite",
+        run,
+        x: span.from,
+        label: own.nan.some((n) => n > 0) ? "NaN" : "Inf",
+        title: text.marks.nonFinite(
+          run,
+          text.role(s.role),
+          describeNonFinite([{ nonfinite: own }]),
+          position(span.from, axis),
+          position(span.to, axis),
+        ),
+        span,
+      });
+    }
   }
-  if (stretches.length === 0) return [];
-  const from = Math.min(...stretches.map((s) => s.from));
-  const to = Math.max(...stretches.map((s) => s.to));
-  return [
-    {
-      kind: "nonfinite",
-      run,
-      x: from,
-      label,
-      title: stretches.map((s) => s.title).join("\n"),
-      span: { from, to },
-    },
-  ];
+  return marks;
+}
+
+/** Farther apart than this share of what is shown, two points that are not finite are two events. */
+const APART = 0.05;
+
+/** Ranges of `idx` that belong together. */
+function stretches(s: Segment, idx: Uint32Array): [number, number][] {
+  const apart = APART * (s.x[s.n - 1]! - s.x[0]!);
+  const found: [number, number][] = [];
+  idx.forEach((i, k) => {
+    const before = k > 0 ? idx[k - 1]! : i;
+    const together = k > 0 && (i - before === 1 || s.x[i]! - s.x[before]! <= apart);
+    if (together) found[found.length - 1]![1] = k + 1;
+    else found.push([k, k + 1]);
+  });
+  return found;
 }
 
 /** "NaN at 13 logged points", "+Inf at 1 logged point" */
-export function describeNonFinite(segments: readonly Segment[]): string {
+export function describeNonFinite(segments: readonly Pick<Segment, "nonfinite">[]): string {
   const sum = (column: "nan" | "posinf" | "neginf") =>
     segments.reduce((n, s) => n + (s.nonfinite ? s.nonfinite[column].reduce((a, b) => a + b, 0) : 0), 0);
   const parts = (
@@ -134,7 +164,36 @@ export function describeNonFinite(segments: readonly Segment[]): string {
   return text.list(parts.map(([kind, n]) => text.marks.points(n, kind)));
 }
 
+/** So many points are context enough on either side of an event. */
+const CONTEXT = 20;
+
+/** Where a click on marks leads: to what they are about with as much on either side, half of what is shown at most. */
+export function windowAround(marks: readonly Mark[], segments: readonly Segment[], axis: XAxis): Window {
+  const runs = new Set(marks.map((m) => m.run));
+  let first = Number.POSITIVE_INFINITY;
+  let last = Number.NEGATIVE_INFINITY;
+  let points = 2;
+  for (const s of segments) {
+    if (s.n === 0 || !runs.has(s.run)) continue;
+    first = Math.min(first, s.x[0]!);
+    last = Math.max(last, s.x[s.n - 1]!);
+    points = Math.max(points, s.n);
+  }
+  const extent = Math.max(0, last - first);
+  const begin = Math.min(...marks.map((m) => m.span.from));
+  const end = Math.max(...marks.map((m) => m.span.to));
+  const margin = Math.max(end - begin, (CONTEXT * extent) / (points - 1));
+  const whole = axis === "step" || axis === "tokens" || axis === "samples";
+  let [from, to] = [begin - margin, end + margin];
+  if (to - from > extent / 2) {
+    // How it began tells more than how it went on.
+    const at = Math.min(...marks.map((m) => m.x));
+    [from, to] = [at - 0.3 * extent, at + 0.2 * extent];
+  }
+  if (axis !== "wall") from = Math.max(0, from);
+  if (!(to > from)) to = from + 1;
+  return whole ? { from: Math.floor(from), to: Math.max(Math.floor(from) + 1, Math.ceil(to)) } : { from, to };
+}
+
 const position = (x: number, axis: XAxis): string =>
-  axis === "wall" || axis === "relative"
-    ? formatPosition(x, axis)
-    : `${text.x.caption[axis]} ${formatPosition(x, axis)}`;
+  isTime(axis) ? formatPosition(x, axis) : `${text.x.caption[axis]} ${formatPosition(x, axis)}`;

@@ -54,7 +54,7 @@ export interface OverlayEvents {
 const LANES_LEFT = 54;
 const INNER = 46;
 const OUTER = 50;
-const X_AXIS = 28;
+const X_AXIS = 38;
 const TOP = { lanes: 28, merged: 66 };
 const RIGHT = 20;
 const LABEL_CHAR = 6.4;
@@ -101,7 +101,7 @@ export class OverlayChart {
     this.scene = scene;
     if (marksStale) {
       const restarts = new Map(scene.runs.map((r) => [r.run, r.info.restarts]));
-      this.marks = findMarks(scene.segments, scene.x, restarts);
+      this.marks = findMarks(scene.segments, scene.x, restarts, scene.loaded);
     }
     this.update();
   }

@@ -106,6 +106,13 @@ export function overflowRuns(segments: readonly Segment[]): string[] {
   return [...new Set(some.map((s) => s.run))];
 }
 
+/** Roles that somewhere were not finite, in the order of their rows in Merged, from the bottom. */
+export const nonFiniteRoles = (segments: readonly Segment[]): OverlayRole[] =>
+  OVERLAY_ROLES.filter((role) => segments.some((s) => s.role === role && s.nonfinite?.idx.length));
+
+/** Merged has one row a role for what is not finite: its bottom, CSS px above the frame's. */
+export const nonFiniteRow = (row: number): number => row * (NAN_RUG + RUG_GAP);
+
 /** Bottom of the overflow row of a run, CSS px above the zone's bottom. */
 export const overflowRow = (row: number): number => row * (OVERFLOW_RUG + RUG_GAP);
 

@@ -1,23 +1,42 @@
 /** Short ticks for what has no height: values that are not finite, and overflows of the loss scale. */
 import type { Painting } from "./canvas";
 import { paintRug } from "./paint";
-import { NAN_RUG, OVERFLOW_ROWS, OVERFLOW_RUG, overflowRow, overflowRuns, type Zone } from "./plan";
+import {
+  NAN_RUG,
+  nonFiniteRoles,
+  nonFiniteRow,
+  OVERFLOW_ROWS,
+  OVERFLOW_RUG,
+  overflowRow,
+  overflowRuns,
+  type Zone,
+} from "./plan";
 
 export function drawNonFinite(p: Painting, zone: Zone): void {
-  const xs: number[] = [];
+  const row = nonFiniteRoles(p.scene.segments).indexOf(zone.role);
+  if (row < 0) return;
+  const lanes = p.plan.mode === "lanes";
+  const height = lanes ? zone.band.bottom : p.height / p.ratio - nonFiniteRow(row);
+  const aboveOverflows = lanes && zone.role === "loss_scale" ? overflowRow(OVERFLOW_ROWS) : 0;
+  const bottom = p.top + (height - 1 - aboveOverflows) * p.ratio;
+  const groups = new Map<string, number[]>();
   for (const s of p.scene.segments) {
     if (s.role !== zone.role || !s.nonfinite) continue;
+    const colour = colourOf(p, zone, s.run);
+    const xs = groups.get(colour) ?? [];
+    groups.set(colour, xs);
     for (const i of s.nonfinite.idx) xs.push(p.px(s.x[i]!));
   }
-  if (xs.length === 0) return;
-  const lanes = p.plan.mode === "lanes";
-  const bottom = lanes ? zone.band.bottom * p.ratio : p.height;
-  const aboveOverflows = lanes && zone.role === "loss_scale" ? overflowRow(OVERFLOW_ROWS) * p.ratio : 0;
-  paintRug(p.ctx, xs, p.top + bottom - p.ratio - aboveOverflows, NAN_RUG * p.ratio, {
-    colour: p.tokens.critical,
-    width: 1.25 * p.ratio,
-    alpha: 1,
-  });
+  for (const [colour, xs] of groups) {
+    paintRug(p.ctx, xs, bottom, NAN_RUG * p.ratio, { colour, width: 1.25 * p.ratio, alpha: 1 });
+  }
+}
+
+/** In one frame only the loss is in the colour of what is serious: which metric it was must be seen. */
+function colourOf(p: Painting, zone: Zone, run: string): string {
+  if (p.plan.mode === "lanes" || zone.role === "loss") return p.tokens.critical;
+  if (p.coloursAreRoles) return p.tokens[zone.role];
+  return p.scene.runs.find((r) => r.run === run)?.colour ?? p.tokens.critical;
 }
 
 export function drawOverflow(p: Painting): void {
@@ -27,7 +46,8 @@ export function drawOverflow(p: Painting): void {
   const runs = p.scene.runs.filter((r) => some.includes(r.run));
   // A row for each of a few runs; with more of them one row says only that some run overflowed there.
   const rows = runs.length <= OVERFLOW_ROWS;
-  const bottom = p.plan.mode === "lanes" ? zone.band.bottom : p.height / p.ratio - NAN_RUG - 3;
+  const above = nonFiniteRow(nonFiniteRoles(p.scene.segments).length);
+  const bottom = p.plan.mode === "lanes" ? zone.band.bottom : p.height / p.ratio - above;
   runs.forEach((run, row) => {
     const xs: number[] = [];
     for (const s of p.segments("overflow", run.run)) {

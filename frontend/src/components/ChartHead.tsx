@@ -1,3 +1,4 @@
+import { nonFiniteRoles, overflowRuns } from "../chart/plan";
 import type { Scene } from "../chart/scene";
 import { isOverlayRole, ROLE_STYLE } from "../roles";
 import type { Session } from "../session";
@@ -109,6 +110,42 @@ function Legend({ scene }: { scene: Scene }) {
           {text.chart.superseded}
         </span>
       )}
+      {merged && <Ticks scene={scene} coloured={coloured} />}
     </div>
+  );
+}
+
+/** What the short ticks at the bottom of the frame stand for; Lanes say it in their titles. */
+function Ticks({ scene, coloured }: { scene: Scene; coloured: boolean }) {
+  const overflow = scene.roles.includes("loss_scale") && overflowRuns(scene.segments).length > 0;
+  return (
+    <>
+      {overflow && (
+        <span data-testid="legend-item" data-role="overflow">
+          <TickSample height={5} colour={coloured ? "var(--loss_scale)" : "currentColor"} />
+          {text.chart.overflow}
+        </span>
+      )}
+      {nonFiniteRoles(scene.segments).map((role) => {
+        const own = scene.segments.filter((s) => s.role === role);
+        const nan = own.some((s) => s.nonfinite?.nan.some((n) => n > 0));
+        const colour = role === "loss" ? "var(--critical)" : coloured ? `var(--${role})` : "currentColor";
+        return (
+          <span key={role} data-testid="legend-item" data-role="nonfinite">
+            <TickSample height={8} colour={colour} />
+            {text.chart.notFinite(text.axisTitle[role], nan ? "NaN" : "Inf")}
+          </span>
+        );
+      })}
+    </>
+  );
+}
+
+function TickSample({ height, colour }: { height: number; colour: string }) {
+  const path = [1, 5, 12].map((x) => `M${x} 11v-${height}`).join("");
+  return (
+    <svg width="13" height="12" aria-hidden="true">
+      <path d={path} stroke={colour} stroke-width="1.25" />
+    </svg>
   );
 }

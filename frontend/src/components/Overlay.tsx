@@ -1,9 +1,10 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Mark } from "../chart/marks";
+import { type Mark, windowAround } from "../chart/marks";
 import { type CursorAt, type Layout, OverlayChart } from "../chart/overlay";
-import { overflowRuns, type Plan } from "../chart/plan";
+import { nonFiniteRoles, overflowRuns, type Plan } from "../chart/plan";
 import type { Scene } from "../chart/scene";
 import { formatPosition, formatValue } from "../format";
+import { type OverlayRole, ROLE_STYLE } from "../roles";
 import type { Session } from "../session";
 import { text } from "../text";
 import { RestartIcon } from "./icons";
@@ -104,7 +105,7 @@ export function Overlay({ session, scene, status, onPlan }: Props) {
         onKeyDown={onKeyDown}
       />
       {layout && <Titles layout={layout} scene={scene} panel={size.width} />}
-      {layout && <Pills layout={layout} session={session} />}
+      {layout && <Pills layout={layout} scene={scene} session={session} />}
       {cursor && <Tooltip cursor={cursor} scene={scene} panel={size} />}
     </div>
   );
@@ -132,27 +133,28 @@ function summary(scene: Scene, plan: Plan | null): string {
 function Titles({ layout, scene, panel }: { layout: Layout; scene: Scene; panel: number }) {
   const { plan, top, left, width, height, axes } = layout;
   const right = panel - left - width;
-  // The uppermost title shares its row with the pills: it steps aside for those at the very left.
-  const beside = Math.max(0, ...pillGroups(layout).map((g) => (g.at < 60 ? g.at + PILL - 6 : 0)));
   const coloured = plan.mode === "merged" && scene.runs.length === 1;
   return (
     <>
       <span
         class="x-title"
         data-testid="x-axis-title"
-        style={{ top: px(top + height + 7), width: px(left - 12) }}
+        style={{ top: px(top + height + 22), right: px(right) }}
       >
         {text.x.caption[scene.x]}
       </span>
       {plan.zones.map((zone) => {
         if (plan.mode === "lanes") {
-          const kind =
-            zone.role === "grad_norm" ? text.chart.log10 : zone.role === "loss_scale" ? text.chart.log2 : "";
-          const ticks =
+          const aside = [
+            logarithm(zone.role),
             zone.role === "loss_scale" && overflowRuns(scene.segments).length > 0
               ? text.chart.overflowTicks
-              : "";
-          const aside = [kind, ticks].filter(Boolean);
+              : "",
+            // The loss has pills that say so.
+            zone.role !== "loss" && nonFiniteRoles(scene.segments).includes(zone.role)
+              ? text.chart.nonFiniteTicks
+              : "",
+          ].filter(Boolean);
           const y = px(top + zone.band.top - 21);
           return (
             <span key={zone.role}>
@@ -160,7 +162,7 @@ function Titles({ layout, scene, panel }: { layout: Layout; scene: Scene; panel:
                 class="lane-title"
                 data-testid="axis-title"
                 data-role={zone.role}
-                style={{ left: px(left + 6 + (zone === plan.zones[0] ? beside : 0)), top: y }}
+                style={{ left: px(left + 6), top: y }}
               >
                 <b>{text.axisTitle[zone.role]}</b> {aside.join(" · ")}
               </span>
@@ -193,11 +195,17 @@ function Titles({ layout, scene, panel }: { layout: Layout; scene: Scene; panel:
           >
             <LineSample of={zone.role} />
             <b>{text.axisTitle[zone.role]}</b>
+            {logarithm(zone.role)}
           </span>
         );
       })}
     </>
   );
+}
+
+function logarithm(role: OverlayRole): string {
+  const { transform } = ROLE_STYLE[role];
+  return transform === "log10" ? text.chart.log10 : transform === "log2" ? text.chart.log2 : "";
 }
 
 /** Marks closer than this share a pill. */
@@ -209,6 +217,9 @@ interface PillGroup {
   readonly marks: Mark[];
 }
 
+/** The uppermost lane's title stands at the left of the pills' row. */
+const TITLE = { lanes: 58, merged: 12 };
+
 function pillGroups({ plan, marks, width }: Layout): PillGroup[] {
   const { from, to } = plan.window;
   const groups: PillGroup[] = [];
@@ -219,10 +230,10 @@ function pillGroups({ plan, marks, width }: Layout): PillGroup[] {
     if (near) near.marks.push(mark);
     else groups.push({ at, kind: mark.kind, marks: [mark] });
   }
-  return spreadPills(groups);
+  return spreadPills(groups, TITLE[plan.mode], width - 12);
 }
 
-function Pills({ layout, session }: { layout: Layout; session: Session }) {
+function Pills({ layout, scene, session }: { layout: Layout; scene: Scene; session: Session }) {
   const { plan, left, top } = layout;
   return (
     <>
@@ -239,7 +250,7 @@ function Pills({ layout, session }: { layout: Layout; session: Session }) {
             style={{ left: px(left + at), top: px(top - (plan.mode === "lanes" ? 22 : 20)) }}
             title={title}
             aria-label={title}
-            onClick={() => session.setView(around(own, session))}
+            onClick={() => session.setView(windowAround(own, scene.segments, scene.x))}
           >
             {kind === "restart" ? <RestartIcon /> : own.some((m) => m.label === "NaN") ? "NaN" : "Inf"}
             {own.length > 1 && <span>{own.length}</span>}
@@ -251,23 +262,11 @@ function Pills({ layout, session }: { layout: Layout; session: Session }) {
 }
 
 /** Pills of different kinds at one place stand beside each other. */
-function spreadPills(groups: readonly PillGroup[]): PillGroup[] {
-  let reach = Number.NEGATIVE_INFINITY;
+function spreadPills(groups: readonly PillGroup[], first: number, last: number): PillGroup[] {
+  let reach = first;
   return groups.map((g) => {
-    const at = Math.max(g.at, reach);
+    const at = Math.max(Math.min(g.at, last), reach);
     reach = at + PILL + 8;
     return { ...g, at };
   });
-}
-
-/** A window around what the marks are about, with as much on either side. */
-function around(marks: readonly Mark[], session: Session): { from: number; to: number } {
-  const from = Math.min(...marks.map((m) => m.span.from));
-  const to = Math.max(...marks.map((m) => m.span.to));
-  const margin = Math.max(to - from, session.x === "epoch" ? 0.05 : 20);
-  const whole = session.x === "step" || session.x === "tokens" || session.x === "samples";
-  const low = from - margin;
-  return whole
-    ? { from: Math.max(0, Math.floor(low)), to: Math.ceil(to + margin) }
-    : { from: low, to: to + margin };
 }
