@@ -37,7 +37,8 @@ def tables(directory: pathlib.Path, scale: float, repeat: int) -> list[Table]:
     run = one.run_paths[0].name
     # Many more turns than of a load: they cost little.
     turns = max(20, 4 * repeat)
-    route = _route(one.path)
+    # One of its own for each kind: what the plugin keeps of one query must not be pushed out by another.
+    route, route_of_slider = _route(one.path), _route(one.path)
     zooms, smoothings = _zooms(one, run), _smoothings()
     with tensorboard(one.path) as server:
         server.wait_loaded()
@@ -45,7 +46,7 @@ def tables(directory: pathlib.Path, scale: float, repeat: int) -> list[Table]:
         contenders: dict[str, Callable[[], dict[str, Any]]] = {
             "whole series, server side": lambda: route(_body(run)),
             "zoomed, server side": lambda: route(next(zooms)),
-            "whole series smoothed anew, server side": lambda: route(_body(run, smoothing=next(smoothings))),
+            "whole series smoothed anew, server side": lambda: route_of_slider(_body(run, smoothing=next(smoothings))),
             "whole series, over HTTP": lambda: _post(server, _body(run)),
             "zoomed, over HTTP": lambda: _post(server, next(zooms)),
             "TensorBoard's scalars route, over HTTP": lambda: _sample(server.request(scalars)),
