@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { pixelColumns } from "../src/chart/columns";
+import { type Breaks, pixelColumns } from "../src/chart/columns";
 import { roleExtent } from "../src/chart/extent";
 import { describeNonFinite, findMarks, windowAround } from "../src/chart/marks";
 import { readAt } from "../src/chart/nearest";
 import { lonePeaks } from "../src/chart/peaks";
 import { type PlanInput, planOverlay } from "../src/chart/plan";
+import { longestBridge } from "../src/chart/window";
 import { decodeSeries } from "../src/decode";
 import { encode, type TestSegment } from "./thb1";
 
@@ -199,6 +200,26 @@ describe("pixel columns", () => {
     const [s] = segments(curve("a"));
     const c = pixelColumns(s!, 105, 205, 1, 0);
     expect([...c.x.slice(0, c.n)]).toEqual([100, 110, 120, 130, 140, 150, 160, 170, 180, 190, 200, 210]);
+  });
+});
+
+describe("breaks in time", () => {
+  const brokenOf = (s: TestSegment, breaks: Breaks) => {
+    const c = pixelColumns(segments(s)[0]!, 0, 1e5, 1, 0, breaks);
+    return [...c.x.slice(0, c.n)].filter((_, i) => c.broken[i]);
+  };
+  const run = (x: number[]): TestSegment => ({ run: "a", role: "loss", x, last: x.map(() => 1) });
+
+  it("are where nothing was logged for much longer than usual, and for a minute", () => {
+    const often = run([0, 1, 2, 3, 40, 41, 42, 200, 201]);
+    expect(longestBridge(segments(often)[0]!)).toBe(60);
+    expect(brokenOf(often, { gap: 60, at: [] })).toEqual([200]);
+    expect(longestBridge(segments(run([0, 100, 200, 300]))[0]!)).toBe(2000);
+    for (const few of [[], [7], [7, 9000]]) expect(longestBridge(segments(run(few))[0]!)).toBeGreaterThan(0);
+  });
+
+  it("are where a superseded branch ended", () => {
+    expect(brokenOf(run([0, 10, 20, 50, 60]), { gap: 1e9, at: [45] })).toEqual([50]);
   });
 });
 

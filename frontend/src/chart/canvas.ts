@@ -1,9 +1,11 @@
 /** What every part of the painting shares: the plot's place on the canvas, the plan, and the mapping of x. */
 import type { Segment } from "../decode";
+import { isTime } from "../roles";
 import { TOKENS, type Tokens } from "../theme";
-import { type Columns, pixelColumns } from "./columns";
+import { type Breaks, type Columns, NO_BREAKS, pixelColumns } from "./columns";
 import type { Plan } from "./plan";
 import type { Scene } from "./scene";
+import { longestBridge } from "./window";
 
 export const FONT_FAMILY =
   'Roboto, "Segoe UI", -apple-system, "Helvetica Neue", Arial, "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
@@ -43,6 +45,11 @@ export function painting(frame: Frame, plan: Plan, scene: Scene): Painting {
     if (own) own.push(s);
     else bySeries.set(key, [s]);
   }
+  // In time a curve pauses while nothing ran, and while what ran was superseded later.
+  const breaksOf = (s: Segment): Breaks => ({
+    gap: longestBridge(s),
+    at: s.current ? superseded(bySeries.get(`${s.role}\n${s.run}`)).map((old) => old.x[old.n - 1]!) : [],
+  });
   return {
     ...frame,
     plan,
@@ -50,10 +57,13 @@ export function painting(frame: Frame, plan: Plan, scene: Scene): Painting {
     tokens: TOKENS[scene.theme],
     coloursAreRoles: plan.mode === "merged" && scene.runs.length === 1,
     px: (x) => x * scale + offset,
-    columns: (s) => pixelColumns(s, from, to, scale, offset),
+    columns: (s) => pixelColumns(s, from, to, scale, offset, isTime(plan.x) ? breaksOf(s) : NO_BREAKS),
     segments: (role, run) => bySeries.get(`${role}\n${run}`) ?? NONE,
   };
 }
+
+const superseded = (segments: readonly Segment[] = NONE): Segment[] =>
+  segments.filter((s) => !s.current && s.n > 0);
 
 /** A hairline is sharp in the middle of a pixel. */
 export const crisp = (v: number): number => Math.floor(v) + 0.5;

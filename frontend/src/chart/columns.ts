@@ -13,6 +13,8 @@ export interface Columns {
   hi: Float32Array;
   last: Float32Array;
   smoothed: Float32Array;
+  /** 1 where nothing was logged for so long before that no line may lead there. */
+  broken: Uint8Array;
   /** Points per px where there are any: above about one half, single points can no longer be told apart. */
   density: number;
 }
@@ -25,11 +27,22 @@ export function makeColumns(capacity: number): Columns {
     hi: new Float32Array(capacity),
     last: new Float32Array(capacity),
     smoothed: new Float32Array(capacity),
+    broken: new Uint8Array(capacity),
     density: 0,
   };
 }
 
 let scratch = makeColumns(4096);
+
+/** Where a line must not go on, though its points are finite. */
+export interface Breaks {
+  /** Any wider gap. */
+  readonly gap: number;
+  /** The gaps that hold one of these x. */
+  readonly at: readonly number[];
+}
+
+export const NO_BREAKS: Breaks = { gap: Number.POSITIVE_INFINITY, at: [] };
 
 /** x → canvas px is `x * scale + offset`. The result is valid until the next call. */
 export function pixelColumns(
@@ -38,6 +51,7 @@ export function pixelColumns(
   to: number,
   scale: number,
   offset: number,
+  breaks: Breaks = NO_BREAKS,
 ): Columns {
   const { x, min, max, last } = segment;
   const smoothed = segment.smoothed ?? last;
@@ -63,6 +77,7 @@ export function pixelColumns(
       out.hi[n] = max[i]!;
       out.last[n] = last[i]!;
       out.smoothed[n] = smoothed[i]!;
+      out.broken[n] = i > first && breaksIn(breaks, x[i - 1]!, x[i]!) ? 1 : 0;
     } else if (min[i]! === min[i]!) {
       // A finite value in this column: it wins over a gap seen before it.
       const unset = out.lo[n]! !== out.lo[n]!;
@@ -78,3 +93,6 @@ export function pixelColumns(
   out.density = width > 0 ? (end - first - 1) / width : 0;
   return out;
 }
+
+const breaksIn = ({ gap, at }: Breaks, from: number, to: number): boolean =>
+  to - from > gap || at.some((x) => from < x && x < to);

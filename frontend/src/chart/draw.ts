@@ -1,15 +1,27 @@
 /** Paints a planned scene: what restarts left behind, then bands, lines, peaks, rugs and labels. */
+import type { Segment } from "../decode";
 import { formatSignificant, formatValue } from "../format";
 import { ROLE_STYLE } from "../roles";
 import { text } from "../text";
 import { clip, crisp, FONT_FAMILY, type Painting } from "./canvas";
+import type { Columns } from "./columns";
 import { drawEndLabels, type EndLabel, endLabel, wantsLabels, writeOver } from "./end-labels";
 import { describeNonFinite, type Mark } from "./marks";
-import { paintBand, paintLine, paintSteps, type Stroke, toPixel, type YScale } from "./paint";
+import {
+  type Cover,
+  coverOf,
+  paintBand,
+  paintBandBehind,
+  paintLine,
+  paintSteps,
+  type Stroke,
+  toPixel,
+  type YScale,
+} from "./paint";
 import { lonePeaks } from "./peaks";
 import { type Zone, zoneScale } from "./plan";
 import { drawNonFinite, drawOverflow } from "./rugs";
-import { type DrawnRun, densityOf, type Scene } from "./scene";
+import { type DrawnRun, densityOf, type Scene, SUPERSEDED } from "./scene";
 
 export function drawScene(p: Painting, marks: readonly Mark[]): void {
   const { ctx, plan, scene } = p;
@@ -18,6 +30,7 @@ export function drawScene(p: Painting, marks: readonly Mark[]): void {
   ctx.save();
   ctx.lineJoin = "round";
   clip(ctx, p.left, p.top, p.width, p.height);
+  drawSupersededStretches(p);
   drawRestartLines(p, marks);
   // Merged draws the loss last: it is what the others are read against.
   for (const zone of plan.mode === "merged" ? [...plan.zones].reverse() : plan.zones) {
@@ -53,22 +66,7 @@ function drawZone(p: Painting, zone: Zone, y: YScale, order: readonly DrawnRun[]
     const { top, bottom } = zone.band;
     clip(ctx, p.left, p.top + top * ratio, p.width, (bottom - top) * ratio);
   }
-  for (const run of order) {
-    const { colour } = lineLook(p, zone, run, order);
-    for (const s of p.segments(zone.role, run.run)) {
-      if (s.current) continue;
-      const c = p.columns(s);
-      // Where its points crowd, the branch would be more ink than the curve that took its place.
-      const crowded = curve && c.density * ratio > 0.3;
-      const faded: Stroke = {
-        colour,
-        width: Math.max(1, (crowded ? 1 : 1.25) * ratio),
-        alpha: crowded ? 0.42 : 0.5,
-      };
-      if (curve) paintLine(ctx, c, c.last, y, faded, null, dot);
-      else paintSteps(ctx, c, y, faded, null, dot);
-    }
-  }
+  for (const run of order) drawSuperseded(p, zone, run, y, lineLook(p, zone, run, order));
   if (curve) for (const run of order) drawRaw(p, zone, run, y, lineLook(p, zone, run, order));
   for (const run of order) {
     const line = lineLook(p, zone, run, order);
@@ -124,6 +122,49 @@ const haloOf = (p: Painting, line: Stroke): Stroke => ({
   alpha: 0.85,
 });
 
+/** Too many points for a line through all of them. */
+const crowded = (p: Painting, s: Segment, c: Columns): boolean => !s.raw || c.density * p.ratio > 0.9;
+
+/** How far (canvas px) a band of buckets may reach over to the next one. */
+const bridgeOf = (s: Segment, c: Columns): number => (!s.raw && c.density > 0 ? 1.5 / c.density : 0);
+
+/** Behind everything else, and fainter than the raw data of the curve that took its place. */
+function drawSuperseded(p: Painting, zone: Zone, run: DrawnRun, y: YScale, { colour, alpha }: Stroke): void {
+  const { ctx, ratio } = p;
+  const all = p.segments(zone.role, run.run);
+  const old = all.filter((s) => !s.current);
+  if (old.length === 0) return;
+  const curve = ROLE_STYLE[zone.role].shape === "curve";
+  const front: Cover = new Map();
+  if (curve) {
+    for (const s of all) {
+      if (!s.current) continue;
+      const c = p.columns(s);
+      if (crowded(p, s, c)) coverOf(c, y, bridgeOf(s, c), front);
+    }
+  }
+  const band = densityOf(p.scene.runs.length, ratio).band * SUPERSEDED.band;
+  for (const s of old) {
+    const c = p.columns(s);
+    if (curve && (front.size > 0 || crowded(p, s, c))) {
+      paintBandBehind(ctx, c, y, bridgeOf(s, c), { colour, alpha: band * alpha }, front);
+      continue;
+    }
+    const share = curve ? SUPERSEDED.line : SUPERSEDED.steps;
+    const faint: Stroke = { colour, width: Math.max(1, ratio), alpha: share * alpha };
+    if (curve) paintLine(ctx, c, c.last, y, faint, null, 2 * ratio);
+    else paintSteps(ctx, c, y, faint, null, 2 * ratio);
+  }
+  if (!curve) return;
+  // A training that is repeated exactly lies on what it superseded: their ink must not add up.
+  const away: Stroke = { colour: p.tokens.surface, width: Math.max(1, ratio), alpha: 1 };
+  for (const s of all) {
+    if (!s.current) continue;
+    const c = p.columns(s);
+    if (!crowded(p, s, c)) paintLine(ctx, c, c.last, y, away, null, 0);
+  }
+}
+
 /** Under the smoothed line: every point as a faint line, or min to max per pixel where they are too many. */
 function drawRaw(p: Painting, zone: Zone, run: DrawnRun, y: YScale, line: Stroke): void {
   const { ctx, scene, ratio } = p;
@@ -136,9 +177,8 @@ function drawRaw(p: Painting, zone: Zone, run: DrawnRun, y: YScale, line: Stroke
   for (const s of p.segments(zone.role, run.run)) {
     if (!s.current) continue;
     const c = p.columns(s);
-    if (!s.raw || c.density * ratio > 0.9) {
-      const spacing = !s.raw && c.density > 0 ? 1.5 / c.density : 0;
-      paintBand(ctx, c, y, spacing, { colour: line.colour, alpha: alpha * line.alpha });
+    if (crowded(p, s, c)) {
+      paintBand(ctx, c, y, bridgeOf(s, c), { colour: line.colour, alpha: alpha * line.alpha });
     } else if (scene.smoothing > 0 && density.raw > 0) {
       const thin: Stroke = { colour: line.colour, width: Math.max(1, ratio), alpha: density.raw };
       paintLine(ctx, c, c.last, y, thin, null, 2 * ratio);
@@ -211,6 +251,24 @@ function drawPeaks(
       );
     }
   });
+}
+
+/** Where a superseded branch lies, in case it cannot be told from the curve that took its place. */
+function drawSupersededStretches(p: Painting): void {
+  if (!densityOf(p.scene.runs.length, p.ratio).labels) return;
+  const stretches = p.scene.segments
+    .filter((s) => !s.current && s.n > 1)
+    .map((s) => [p.px(s.x[0]!), p.px(s.x[s.n - 1]!)] as const)
+    .sort(([a], [b]) => a - b);
+  p.ctx.fillStyle = p.tokens.info;
+  p.ctx.globalAlpha = SUPERSEDED.stretch;
+  let done = Number.NEGATIVE_INFINITY;
+  for (const [from, to] of stretches) {
+    const left = Math.max(done, from);
+    if (to > left) p.ctx.fillRect(left, p.top, to - left, p.height);
+    done = Math.max(done, to);
+  }
+  p.ctx.globalAlpha = 1;
 }
 
 function drawRestartLines(p: Painting, marks: readonly Mark[]): void {

@@ -42,6 +42,42 @@ export function paintBand(
   style: Omit<Stroke, "width">,
 ): void {
   ctx.beginPath();
+  bandColumns(c, y, bridge, (x, top, bottom) => column(ctx, x, top, bottom));
+  stroke(ctx, { ...style, width: 1 });
+}
+
+/** What a band covers, by pixel column. */
+export type Cover = Map<number, readonly [top: number, bottom: number]>;
+
+export function coverOf(c: Columns, y: YScale, bridge: number, cover: Cover): void {
+  bandColumns(c, y, bridge, (x, top, bottom) => cover.set(x, [top, bottom]));
+}
+
+/** A band as if behind another: only what that one leaves free, so that no ink adds up where they overlap. */
+export function paintBandBehind(
+  ctx: CanvasRenderingContext2D,
+  c: Columns,
+  y: YScale,
+  bridge: number,
+  style: Omit<Stroke, "width">,
+  front: Cover,
+): void {
+  ctx.beginPath();
+  bandColumns(c, y, bridge, (x, top, bottom) => {
+    const covered = front.get(x);
+    if (!covered) return column(ctx, x, top, bottom);
+    if (top < covered[0]) column(ctx, x, top, Math.min(bottom, covered[0]));
+    if (bottom > covered[1]) column(ctx, x, Math.max(top, covered[1]), bottom);
+  });
+  stroke(ctx, { ...style, width: 1 });
+}
+
+function bandColumns(
+  c: Columns,
+  y: YScale,
+  bridge: number,
+  visit: (x: number, top: number, bottom: number) => void,
+): void {
   let px = 0;
   let top = Number.NaN;
   let bottom = Number.NaN;
@@ -53,23 +89,22 @@ export function paintBand(
     let lo = toPixel(y, c.lo[i]!);
     if (!Number.isFinite(lo)) lo = hi;
     const after = toPixel(y, c.last[i]!);
-    const joined = Number.isFinite(before) && hi === hi && x - px <= Math.max(BRIDGE, bridge);
-    if (joined) {
+    const near = x - px <= Math.max(BRIDGE, bridge) && !c.broken[i];
+    if (near && Number.isFinite(before) && hi === hi) {
       // Reaching back to the column before keeps single points from falling apart into dots.
       hi = Math.min(hi, before);
       lo = Math.max(lo, before);
       for (let k = 1; k < x - px; k++) {
         const t = k / (x - px);
-        column(ctx, px + k, top + (hi - top) * t, bottom + (lo - bottom) * t);
+        visit(px + k, top + (hi - top) * t, bottom + (lo - bottom) * t);
       }
     }
-    if (hi === hi) column(ctx, x, hi, lo);
+    if (hi === hi) visit(x, hi, lo);
     top = hi;
     bottom = lo;
     before = after;
     px = x;
   }
-  stroke(ctx, { ...style, width: 1 });
 }
 
 function column(ctx: CanvasRenderingContext2D, x: number, top: number, bottom: number): void {
@@ -97,9 +132,11 @@ export function paintLine(
       open = false;
       continue;
     }
+    if (c.broken[i]) open = false;
     if (open) ctx.lineTo(c.x[i]!, py);
     else ctx.moveTo(c.x[i]!, py);
-    if (!open && !Number.isFinite(toPixel(y, i + 1 < c.n ? drawable(c, values, i + 1) : Number.NaN))) {
+    const goesOn = i + 1 < c.n && !c.broken[i + 1];
+    if (!open && !Number.isFinite(toPixel(y, goesOn ? drawable(c, values, i + 1) : Number.NaN))) {
       dots.push(c.x[i]!, py);
     }
     open = true;
@@ -134,11 +171,13 @@ export function paintSteps(
       before = Number.NaN;
       continue;
     }
+    if (c.broken[i]) before = Number.NaN;
     if (before === before) {
       ctx.lineTo(x, before);
     } else {
       ctx.moveTo(x, py);
-      const next = i + 1 < c.n ? toPixel(y, c.last[i + 1]!) : Number.NaN;
+      const goesOn = i + 1 < c.n && !c.broken[i + 1];
+      const next = goesOn ? toPixel(y, c.last[i + 1]!) : Number.NaN;
       if (!Number.isFinite(next)) dots.push(x, py);
     }
     if (c.lo[i]! !== c.hi[i]!) {

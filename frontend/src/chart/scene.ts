@@ -41,6 +41,9 @@ export interface Density {
   readonly others: number;
 }
 
+/** What a restart superseded stands behind the raw data of the curve that took its place. */
+export const SUPERSEDED = { line: 0.2, band: 0.6, steps: 0.35, stretch: 0.05 };
+
 export function densityOf(runs: number, pixelRatio: number): Density {
   if (runs <= 6) return { line: 1.5, band: 0.2, raw: 0.28, halo: true, labels: true, others: 1 };
   if (runs <= 20) return { line: 1.25, band: 0.06, raw: 0, halo: false, labels: false, others: 0.6 };

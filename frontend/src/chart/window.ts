@@ -49,3 +49,23 @@ export function eachSmoothed(
     }
   }
 }
+
+/** Longer than this (s) and than so many usual intervals without a point: nothing was running. */
+const DOWNTIME = 60;
+const INTERVALS = 20;
+
+const known = new WeakMap<Segment, number>();
+
+/** On an axis of time: the longest stretch a line may bridge. Between two such points nothing was logged. */
+export function longestBridge(s: Segment): number {
+  let longest = known.get(s);
+  if (longest === undefined) {
+    const intervals = new Float64Array(Math.max(0, s.n - 1));
+    for (let i = 0; i < intervals.length; i++) intervals[i] = s.x[i + 1]! - s.x[i]!;
+    intervals.sort();
+    const median = intervals[(intervals.length - 1) >> 1] ?? 0;
+    longest = Math.max(DOWNTIME, INTERVALS * median);
+    known.set(s, longest);
+  }
+  return longest;
+}

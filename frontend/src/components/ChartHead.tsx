@@ -104,8 +104,14 @@ function Legend({ scene }: { scene: Scene }) {
       )}
       {old && (
         <span class="aside">
-          <svg width="22" height="12" aria-hidden="true">
-            <path d="M0 6h22" stroke="currentColor" stroke-width="1.25" stroke-opacity="0.5" />
+          <svg width="24" height="12" aria-hidden="true">
+            <rect width="24" height="12" fill="var(--info)" opacity="0.1" />
+            <path
+              d="M0 7 2 4 4 8 7 3 9 8 12 5 14 9 17 4 19 8 22 5 24 7"
+              fill="none"
+              stroke="currentColor"
+              stroke-opacity="0.4"
+            />
           </svg>
           {text.chart.superseded}
         </span>
