@@ -214,9 +214,20 @@ def _metadata(content: bytes) -> summary_pb2.SummaryMetadata:
 
 def _dumps(value: Any, what: str) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        if not _is_utf8(text):  # a file name may hold bytes that are none
+            text = json.dumps(value, allow_nan=False)
+        return text
+    except (TypeError, ValueError, RecursionError) as error:
         raise ManifestError(f"{what} has no JSON form ({error}): {value!r}") from error
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _loads(text: str, what: str) -> Any:

@@ -6,6 +6,7 @@ writer, which appends on a thread of its own.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import importlib.util
@@ -16,6 +17,7 @@ import os
 import sys
 import threading
 import time
+import weakref
 from types import TracebackType
 from typing import Any, Mapping, Optional, Type, Union
 
@@ -91,6 +93,7 @@ class HealthWriter:
         self._flush_seconds = _checked_flush_seconds(flush_seconds)
         self._manifest = _checked_manifest(manifest)
         self._lock = threading.Lock()
+        self._process = os.getpid()
         self._closed = self._ended = False
         self._last_step = self._manifest.resumed_from or 0
         self._dropped = 0
@@ -130,10 +133,13 @@ class HealthWriter:
         """Writes one record with `scalars` {tag: value}; nothing where it is empty.
 
         Raises:
-          ValueError: `step` is no whole number or does not fit 64 bits.
+          ValueError: `step` is no whole number or does not fit 64 bits, a tag is none, or a value is no number.
         """
         if scalars:
-            values = [summary_pb2.Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
+            values = [
+                summary_pb2.Summary.Value(tag=_checked_tag(tag), simple_value=_number(tag, value))
+                for tag, value in scalars.items()
+            ]
             self._add(_checked_step(step), values, wall_time)
 
     def event(self, kind: str, step: int, *, wall_time: Optional[float] = None, **fields: Any) -> None:
@@ -154,6 +160,8 @@ class HealthWriter:
 
     def flush(self) -> None:
         """Puts what was logged so far on disk."""
+        if self._is_forked():
+            return
         with self._lock:
             if self._file is not None:
                 try:
@@ -166,6 +174,8 @@ class HealthWriter:
 
         It does not say how the training ended; leaving a ``with`` block does.
         """
+        if self._is_forked():
+            return
         with self._lock:
             self._closed = True
             file, self._file = self._file, None
@@ -206,10 +216,12 @@ class HealthWriter:
 
     def _add(self, step: int, values: list[summary_pb2.Summary.Value], wall_time: Optional[float]) -> None:
         event = event_pb2.Event(
-            wall_time=time.time() if wall_time is None else wall_time,
+            wall_time=_checked_wall_time(wall_time),
             step=step,
             summary=summary_pb2.Summary(value=values),
         )
+        if self._is_forked():
+            return
         self._last_step = max(self._last_step, step)
         with self._lock:
             if self._closed:
@@ -224,6 +236,18 @@ class HealthWriter:
                 self._dropped += 1
                 self._fail(error)
 
+    def _is_forked(self) -> bool:
+        """Whether this is a copy in a child process, whose thread and file are its parent's."""
+        if self._process == os.getpid():
+            return False
+        if not self._closed:
+            self._closed = True
+            logger.warning(
+                "The HealthWriter of %s belongs to the parent process; what this one logs with it is lost.",
+                self._log_dir,
+            )
+        return True
+
     def _open(self) -> None:
         """Opens a new event file and writes the manifest into it. Raises OSError."""
         if "://" not in self._log_dir:
@@ -236,6 +260,8 @@ class HealthWriter:
         file.add_event(event_pb2.Event(wall_time=time.time(), step=step, summary=summary_pb2.Summary(value=[value])))
         file.flush()
         self._file = file
+        # An interpreter that ends without close() must not take the last records with it.
+        weakref.finalize(self, _close_quietly, file, os.getpid())
 
     def _reopened(self) -> bool:
         if time.monotonic() < self._retry_at:
@@ -277,6 +303,13 @@ class HealthWriter:
         )
 
 
+def _close_quietly(file: EventFileWriter, process: int) -> None:
+    """Puts on disk what a writer that was never closed still holds."""
+    if process == os.getpid():
+        with contextlib.suppress(Exception):
+            file.close()
+
+
 def _checked_log_dir(log_dir: Union[str, os.PathLike[str]]) -> str:
     if not isinstance(log_dir, (str, os.PathLike)):
         raise TypeError(f"log_dir is a path, got {log_dir!r} ({type(log_dir).__name__})")
@@ -289,7 +322,7 @@ def _checked_log_dir(log_dir: Union[str, os.PathLike[str]]) -> str:
 def _checked_flush_seconds(flush_seconds: float) -> float:
     if isinstance(flush_seconds, bool) or not isinstance(flush_seconds, numbers.Real):
         raise TypeError(f"flush_seconds is a number of seconds > 0, got {flush_seconds!r}")
-    if not (math.isfinite(flush_seconds) and flush_seconds > 0):
+    if not 0 < flush_seconds < math.inf:
         raise ValueError(f"flush_seconds is a number of seconds > 0, got {flush_seconds!r}")
     return float(flush_seconds)
 
@@ -322,8 +355,19 @@ def _checked_step(step: int) -> int:
     return int(step)
 
 
+def _checked_tag(tag: str) -> str:
+    if not isinstance(tag, str) or not tag or tag in (metadata.RUN_TAG, metadata.EVENTS_TAG):
+        raise ValueError(f"a tag must be a string, not empty and none of this package's own, got {tag!r}")
+    return tag
+
+
+def _checked_wall_time(wall_time: Optional[float]) -> float:
+    return time.time() if wall_time is None else _number("wall_time", wall_time)
+
+
 def _number(name: str, value: Any) -> float:
     try:
-        return float(value)
-    except (TypeError, ValueError) as error:
+        # An array of one element is a number to whoever logs a loss.
+        return float(value.item()) if getattr(value, "size", None) == 1 and hasattr(value, "item") else float(value)
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"metric {name!r} must be a number, got {value!r}") from error

@@ -9,6 +9,8 @@ from typing import Any, Optional
 from mindspore import Tensor, nn, ops
 from mindspore import dtype as mstype
 
+_LARGEST = 3.4028234663852886e38  # of float32
+
 _sum_of_squares = ops.MultitypeFuncGraph("sum_of_squares")
 _scaled_gradient = ops.MultitypeFuncGraph("scaled_gradient")
 
@@ -111,7 +113,11 @@ class GradNormTrainOneStepCell(nn.TrainOneStepCell):  # type: ignore[misc]
 def _positive(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a finite number > 0, got {value!r} ({type(value).__name__})")
-    number = float(value)
-    if not (math.isfinite(number) and number > 0.0):
-        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    # Beyond float32 it would be infinite on the device, and infinity / infinity is NaN.
+    if not 0.0 < number <= _LARGEST:
+        raise ValueError(f"{name} must be a finite number > 0 that float32 can hold, got {value!r}")
     return number

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as escape_markup
 
 from tb_mindformers_plugin.http_api.listing import list_runs
 from tb_mindformers_plugin.roles import ROLES
@@ -58,6 +58,11 @@ def doctor(logdir: str) -> None:
         )
     if not listing["runs"]:
         sys.exit(1)
+
+
+def escape(text: str) -> str:
+    """`text` as the terminal can print it, literally: a file name may hold bytes that are no UTF-8."""
+    return escape_markup(text.encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
 def _count(n: int, one: str, many: str = "") -> str:

@@ -220,4 +220,4 @@ def _payload(buffer: Bytes, frames: Frames, i: int) -> bytes:
 def _is_other(buffer: Bytes, frames: Frames, i: int) -> bool:
     """Whether a large record holds no scalar."""
     start = int(frames.starts[i])
-    return not wire.may_hold_scalars(buffer[start : start + int(frames.lengths[i])].data)
+    return not wire.may_hold_scalars(buffer[start : start + int(frames.lengths[i])].data, _OWN_TAGS)

@@ -96,8 +96,8 @@ def scan(buffer: Bytes) -> Frames:
         else:
             length = _long_header(buffer, position)
             if length is None:
-                following = int(headers[first]) if first < len(headers) else size
-                resume = _next_long_header(buffer, position + 1, following)
+                limit = int(headers[first]) if first < len(headers) else size
+                resume = _next_long_header(buffer, position + 1, limit)
                 damage.append(Damage(position, resume, "no record begins here"))
                 position = resume
                 continue
@@ -106,10 +106,7 @@ def scan(buffer: Bytes) -> Frames:
         begin = int(run[-1])
         inside = int(np.searchsorted(headers, begin, side="right"))
         following = _sound_inside(buffer, headers[inside:], lengths[inside:], end)
-        if following is not None and (
-            end > size
-            or (not _header_at(buffer, end) and not payloads_sound(buffer, run[-1:] + HEADER, run_lengths[-1:])[0])
-        ):
+        if following is not None and (end > size or not payloads_sound(buffer, run[-1:] + HEADER, run_lengths[-1:])[0]):
             # Bytes are missing from the last record: the next one begins inside of what it claims.
             end, run, run_lengths = following, run[:-1], run_lengths[:-1]
             damage.append(Damage(begin, end, "the record is cut short"))
@@ -192,11 +189,6 @@ def _long_header(buffer: Bytes, position: int) -> Optional[int]:
     return int.from_bytes(head[:8].tobytes(), "little")
 
 
-def _header_at(buffer: Bytes, position: int) -> bool:
-    """Whether a record begins at `position`; what is too short to tell does not count."""
-    return _long_header(buffer, position) is not None
-
-
 def _next_long_header(buffer: Bytes, position: int, limit: int) -> int:
     """The first place in [position, limit) with a length of any size and its right CRC, or else `limit`.
 
@@ -205,7 +197,7 @@ def _next_long_header(buffer: Bytes, position: int, limit: int) -> int:
     """
     last = len(buffer) - HEADER
     while position < min(limit, last + 1):
-        chunk = buffer[position : position + _SEARCH + HEADER - 1]
+        chunk = buffer[position : min(position + _SEARCH, limit) + HEADER - 1]
         # The upper half of any length that a file can hold is zero.
         zero = chunk[4:] == 0
         pair = zero[:-1] & zero[1:]

@@ -14,8 +14,10 @@ from tb_mindformers_plugin.eventfile.crc32c import Bytes, Positions, Words
 from tb_mindformers_plugin.eventfile.framing import FOOTER, rows
 from tb_mindformers_plugin.eventfile.wire import Template
 
-# Rows handled at a time: keeps them in cache.
-_ROWS = 4096
+# Bytes of rows handled at a time: keeps them in cache.
+_BLOCK = 1 << 18
+# More varying bytes than this in a record, and their tables would take more memory than they save time.
+_MOST_VARYING = 128
 
 Mask = npt.NDArray[np.bool_]
 
@@ -66,7 +68,9 @@ class Gatherer:
         base = template.constant.copy()
         base[varying] = 0
         self._base = crc32c.crc32c(base, np.zeros(1, np.int64), np.array([template.length]))[0]
-        self._lookups = _lookups(varying.tolist(), template.length)
+        # Each pair of bytes has a table of 256 KB: a record of a thousand values has its CRC computed plainly.
+        few = len(varying) <= _MOST_VARYING
+        self._lookups = _lookups(varying.tolist(), template.length) if few else None
 
     def gather(self, buffer: Bytes, starts: Positions) -> Gathered:
         """Decodes the records that have the template's layout.
@@ -75,7 +79,8 @@ class Gatherer:
           buffer: bytes; a row of `width(length)` bytes from each start lies inside.
           starts: (k,) positions of payloads of the template's length.
         """
-        blocks = [self._block(buffer, starts[i : i + _ROWS]) for i in range(0, len(starts), _ROWS)]
+        step = max(16, _BLOCK // self._width)
+        blocks = [self._block(buffer, starts[i : i + step]) for i in range(0, len(starts), step)]
         return Gathered(
             np.concatenate([b.fits for b in blocks]),
             np.concatenate([b.sound for b in blocks]),
@@ -90,15 +95,21 @@ class Gatherer:
         fits = differs == 0
         if not fits.all():
             data = data[fits]
-        crc = np.full(len(data), self._base, np.uint32)
-        for offset, dtype, table in self._lookups:
-            crc ^= np.take(table, _column(data, offset, dtype), mode="clip")
         stored = _column(data, self.template.length, "<u4")
-        sound = crc32c.masked(crc) == stored
+        sound = crc32c.masked(self._crc(data)) == stored
         template = self.template
         wall = np.zeros(len(data)) if template.wall is None else _column(data, template.wall.offset, "<f8").copy()
         values = [_column(data, slot.offset, slot.dtype).copy() for slot in template.values]
         return Gathered(fits, sound, self._steps(data), wall, values)
+
+    def _crc(self, data: Bytes) -> Words:
+        if self._lookups is None:
+            places = np.arange(len(data)) * data.shape[1]
+            return crc32c.crc32c(data.reshape(-1), places, np.full(len(data), self.template.length))
+        crc = np.full(len(data), self._base, np.uint32)
+        for offset, dtype, table in self._lookups:
+            crc ^= np.take(table, _column(data, offset, dtype), mode="clip")
+        return crc
 
     def _differences(self, data: Bytes) -> npt.NDArray[np.uint64]:
         words = data.view(np.uint64)

@@ -16,7 +16,9 @@ _TAIL_BYTES = 1 << 13
 
 
 def peek(path: str) -> tuple[Chunk, bool]:
-    """Returns the records at the beginning and the end of a file, and whether that is all of it.
+    """Returns the records at the beginning and the end of a file, and whether they tell what the file is.
+
+    They do where that is all of it, or where there are scalars at its end.
 
     Raises:
       OSError: the file cannot be opened or read.
@@ -32,7 +34,7 @@ def peek(path: str) -> tuple[Chunk, bool]:
         tail = np.frombuffer(file.read(size - _TAIL_BYTES, size), np.uint8)
     # A tail begins in the middle of a record, which is no damage.
     last = dataclasses.replace(decoder.decode(tail, framing.scan(tail)), damage=())
-    return joined([first, last]), False
+    return joined([first, last]), bool(last.columns)
 
 
 def _is_small(size: int) -> bool:

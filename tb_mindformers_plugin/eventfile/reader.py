@@ -14,17 +14,17 @@ from tb_mindformers_plugin.eventfile.decode import Decoder
 # Bytes read and decoded at a time: bounds the memory beside the columns.
 _BLOCK = 1 << 22
 
-# Bytes before the position that are looked at again where a storage cannot tell whether a file grew or
-# was replaced. A record ends with a checksum of its wall time and values, so other bytes differ here.
+# Bytes before the position that are looked at again, to tell whether a file grew or was written anew.
+# A record ends with a checksum of its wall time and values, so other bytes differ here.
 _TAIL = 64
 
 
 class EventFile:
     """One event file, read from where the last look stopped.
 
-    On a disk a file is the same one as long as its inode is. An object of an object store is another
-    one with each write. It is taken to have grown where it is no shorter than what was read of it and
-    the last bytes that were read are still there; they come with the new ones, in one request.
+    A file is taken to have grown where it is no shorter than what was read of it and the last bytes
+    that were read are still there; they come with the new ones, in one request. An inode does not
+    tell: a file that is written anew may keep it, and an object store has none.
 
     Args:
       path: the file, or its URL.
@@ -57,7 +57,7 @@ class EventFile:
             if not anew and self._seen == (stat.size, stat.version):
                 return Chunk()
             ready = b""
-            if not anew and not stat.identity and self._position:
+            if not anew and self._position:
                 data = file.read(self._position - len(self._tail), min(stat.size, self._position + _BLOCK))
                 anew = not data.startswith(self._tail)
                 ready = data[len(self._tail) :]

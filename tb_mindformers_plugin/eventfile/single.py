@@ -164,7 +164,9 @@ def _only_element(tensor: tensor_pb2.TensorProto) -> Optional[float]:
             return None
         element = np.frombuffer(tensor.tensor_content, dtype, count=1)
     elif len(elements) and field == "half_val":
-        # Half and bfloat16 come as the bits of a uint16.
+        # Half and bfloat16 come as the bits of a uint16; a writer may have put anything there.
+        if not 0 <= elements[0] < 2**16:
+            return None
         element = np.array(elements[:1], "<u2").view(dtype)
     elif len(elements):
         return float(elements[0])

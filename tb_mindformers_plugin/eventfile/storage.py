@@ -12,6 +12,7 @@ import functools
 import importlib
 import os
 import re
+import stat as stat_bits
 import threading
 import time
 from types import TracebackType
@@ -153,8 +154,13 @@ class _LocalFile:
 
     def __init__(self, path: str) -> None:
         # Read, not mapped: a mapped file that is cut short by its writer kills the process with SIGBUS.
-        self._file = open(path, "rb")  # noqa: SIM115  # closed by __exit__
-        self.stat = _local_stat(os.fstat(self._file.fileno()))
+        # Opening a pipe would wait for its writer, without end.
+        self._file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115  # closed by __exit__
+        found = os.fstat(self._file.fileno())
+        if not stat_bits.S_ISREG(found.st_mode):
+            self._file.close()
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        self.stat = _local_stat(found)
 
     def read(self, start: int, stop: int) -> bytes:
         self._file.seek(start)
@@ -165,6 +171,10 @@ class _LocalFile:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 class _LocalStorage:
@@ -179,7 +189,7 @@ class _LocalStorage:
 
 
 def _local_stat(found: os.stat_result) -> Stat:
-    return Stat((found.st_dev, found.st_ino), found.st_size, None, found.st_mtime)
+    return Stat((found.st_dev, found.st_ino), found.st_size, found.st_mtime_ns, found.st_mtime)
 
 
 def _local_directory(wanted: Callable[[str], bool], directory: str) -> Directory:

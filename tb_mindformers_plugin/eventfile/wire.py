@@ -225,24 +225,28 @@ def _is_scalar_shape(data: bytes, start: int, stop: int) -> bool:
     return True
 
 
-def may_hold_scalars(data: memoryview) -> bool:
-    """Whether a record has a value that may be a scalar; reads no more than what tells its fields apart.
+def may_hold_scalars(data: memoryview, own_tags: frozenset[bytes]) -> bool:
+    """Whether a record has a value that may be a scalar, or one of `own_tags`.
+
+    It reads no more than what tells the record's fields apart.
 
     For large records: a graph, an image or a trace of hundreds of MB is passed over by this.
     """
     try:
         for number, kind, start, stop in fields(data, 0, len(data)):
-            if number == EVENT_SUMMARY and kind == BYTES and _has_small_value(data, start, stop):
+            if number == EVENT_SUMMARY and kind == BYTES and _has_small_value(data, start, stop, own_tags):
                 return True
     except WireError:
         return True  # for the decoder to say
     return False
 
 
-def _has_small_value(data: memoryview, start: int, stop: int) -> bool:
+def _has_small_value(data: memoryview, start: int, stop: int, own_tags: frozenset[bytes]) -> bool:
     for number, kind, value_start, value_stop in fields(data, start, stop):
         if number == SUMMARY_VALUE and kind == BYTES:
             for inner, inner_kind, begin, end in fields(data, value_start, value_stop):
+                if inner == VALUE_TAG and bytes(data[begin:end]) in own_tags:
+                    return True
                 if inner == VALUE_SIMPLE and inner_kind == FIXED32:
                     return True
                 if inner == VALUE_TENSOR and inner_kind == BYTES and end - begin < LARGEST_SCALAR:

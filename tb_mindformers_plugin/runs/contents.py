@@ -109,7 +109,7 @@ class RunContents:
     """
 
     def __init__(self, files: Sequence[FileContents]) -> None:
-        self._files = list(files)
+        self._files = _unwrapped(files)
         self._segments: dict[str, tuple[list[Segment], Segmentation]] = {}
         self._copied: dict[str, int] = {}
         self._smoothed: dict[tuple[str, int], tuple[float, npt.NDArray[np.float32]]] = {}
@@ -219,10 +219,8 @@ class RunContents:
                 whole = joined_columns([column for _, column in parts])
                 lengths = [len(columns[id(file)]) if id(file) in columns else 0 for file in mine]
                 starts = np.cumsum([0, *lengths])[:-1].tolist()
-                step = unwrapped(whole.step)
-                found = segment(step, starts, self._file_restarts(writer))
+                found = segment(whole.step, starts, self._file_restarts(writer))
                 first = first or found
-                whole = dataclasses.replace(whole, step=step)
                 segments.extend(_segments_of(whole, found))
                 if len(parts) > 1 or len(found.current) < len(whole):
                     copied += whole.nbytes + found.current.nbytes
@@ -258,6 +256,24 @@ class RunContents:
             for tag, (_, last) in spans.items():
                 reached[tag] = max(last, reached.get(tag, last))
         return found
+
+
+def _unwrapped(files: Sequence[FileContents]) -> list[FileContents]:
+    """The files with steps that overflowed 32 bits as they were meant: a resumed run goes on overflowing."""
+    found = list(files)
+    for tag in {tag for file in files for tag, parts in file.columns.items() if any(_negative(part) for part in parts)}:
+        columns = [file.column(tag) for file in found]
+        step = unwrapped(np.concatenate([column.step for column in columns if column is not None]))
+        for i, column in enumerate(columns):
+            if column is not None:
+                found[i] = found[i] if found[i] is not files[i] else files[i].snapshot()
+                found[i].columns[tag] = [dataclasses.replace(column, step=step[: len(column)])]
+                step = step[len(column) :]
+    return found
+
+
+def _negative(column: Column) -> bool:
+    return len(column) > 0 and int(column.step.min()) < 0
 
 
 def _segments_of(column: Column, found: Segmentation) -> list[Segment]:

@@ -17,8 +17,8 @@ from tb_mindformers_plugin.runs.summary import RunSummary, summarise, unreadable
 
 logger = logging.getLogger("tb_mindformers_plugin")
 
-#: (path, size) of each file of a run: what a summary was made of.
-Sizes = Tuple[Tuple[str, int], ...]
+#: (path, size, version) of each file of a run: what a summary was made of.
+State = Tuple[Tuple[str, int, object], ...]
 
 
 class _File:
@@ -64,7 +64,7 @@ class Run:
         self._read: Optional[dict[str, _File]] = None
         self._contents: Optional[RunContents] = None
         self._summary: Optional[RunSummary] = None
-        self._summary_of: Sizes = ()
+        self._summary_of: State = ()
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -98,15 +98,18 @@ class Run:
           read: read the run for it.
         """
         with self._lock:
-            sizes = tuple((path, _size(path)) for path in self._files.files)
+            state = tuple(_state(path) for path in self._files.files)
             exact = read or self._read is not None
-            if self._summary is None or sizes != self._summary_of or exact > self._summary.exact:
-                self._summary, self._summary_of = self._summarised(exact), sizes
+            if self._summary is None or state != self._summary_of or exact > self._summary.exact:
+                self._summary, self._summary_of = self._summarised(exact), state
             return self._summary
 
     def _summarised(self, exact: bool) -> RunSummary:
         try:
-            return summarise(self.name, self.contents() if exact else self._peeked(), exact)
+            peeked = None if exact else self._peeked()
+            if peeked is None:
+                return summarise(self.name, self.contents(), exact=True)
+            return summarise(self.name, peeked, exact=False)
         except Exception as error:  # one run that nobody foresaw must not cost the others their listing
             logger.exception("run %s cannot be summarised", self.name)
             return unreadable(self.name, f"The run cannot be read: {type(error).__name__}: {error}")
@@ -127,19 +130,28 @@ class Run:
         """Bytes of the run's files."""
         return sum(_size(path) for path in self._files.files)
 
-    def _peeked(self) -> RunContents:
-        """What the ends of the files say: the first for what was logged, the last for how far it came."""
-        paths = self._files.files
-        chosen = paths if len(paths) <= 2 else (paths[0], paths[-1])
-        found = []
-        for path in chosen:
-            contents = FileContents(os.path.basename(path))
-            try:
-                contents.add(peek(path)[0])
-            except OSError as error:
-                contents.problems.append(_unreadable(contents.name, error))
-            found.append(contents)
-        return RunContents(found)
+    def _peeked(self) -> Optional[RunContents]:
+        """What the ends of the files say: the first for what was logged, the last for how far it came.
+
+        None where they do not say it: a graph or an image there may be larger than a look.
+        """
+        found = {}
+        for path in (*self._files.files[:1], *self._files.files[:-4:-1]):
+            if path not in found:
+                contents = FileContents(os.path.basename(path))
+                try:
+                    chunk, told = peek(path)
+                    contents.add(chunk)
+                except OSError as error:
+                    told = True
+                    contents.problems.append(_unreadable(contents.name, error))
+                if not told:
+                    return None
+                found[path] = contents
+            if len(found) > 1 and found[path].columns:
+                break  # this is the last file with points
+        joined = RunContents([found[path] for path in self._files.files if path in found])
+        return joined if joined.roles or joined.has_manifest else None
 
     @property
     def manifest(self) -> RunManifest:
@@ -167,6 +179,14 @@ class Run:
           KeyError: the run has no such series.
         """
         return self.contents().segments(tag)
+
+
+def _state(path: str) -> Tuple[str, int, object]:
+    try:
+        found = storage.stat(path)
+    except OSError:
+        return path, -1, None
+    return path, found.size, found.version
 
 
 def _size(path: str) -> int:

@@ -7,6 +7,7 @@ is kept beside it.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 from typing import Optional, Sequence
 
@@ -110,54 +111,75 @@ def segment(
 
 
 class _Curve:
-    """Builds the curve from stretches of ascending steps."""
+    """Builds the curve from stretches of ascending steps.
+
+    The curve is a list of half-open ranges; their steps ascend from one range to the next, so what a
+    step touches is found by bisection however often a run was taken up again.
+    """
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
-        self._pieces: list[Indices] = []
+        self._pieces: list[tuple[int, int]] = []
+        self._lasts: list[int] = []  # last step of each piece
+        self._before: list[int] = []  # points in the pieces before each piece
         self.superseded: list[Indices] = []
         self.stray: list[Indices] = []
         self.restarts: list[int] = []
 
     def current(self) -> Indices:
-        return _joined(self._pieces)
+        return _joined([np.arange(first, stop) for first, stop in self._pieces])
 
-    def add(self, first: int, last: int, new_file: bool) -> None:
-        """Takes up the stretch [first, last) of ascending steps."""
-        if first == last:
+    def add(self, first: int, stop: int, new_file: bool) -> None:
+        """Takes up the stretch [first, stop) of ascending steps."""
+        if first == stop:
             return
-        stretch = np.arange(first, last)
-        end = self._end()
-        if end is not None and self._steps[first] <= end:
-            overlap = int(np.searchsorted(self._steps[first:last], end, side="right"))
-            replaced = sum(int(np.count_nonzero(self._steps[p] >= self._steps[first])) for p in self._pieces)
-            jumps_on = overlap < last - first or overlap == 1
-            if not new_file and jumps_on and overlap < _STRAY_FRACTION * replaced:
-                self.stray.append(stretch[:overlap])
-                stretch = stretch[overlap:]
+        step = int(self._steps[first])
+        if self._lasts and step <= self._lasts[-1]:
+            overlap = int(np.searchsorted(self._steps[first:stop], self._lasts[-1], side="right"))
+            jumps_on = overlap < stop - first or overlap == 1
+            if not new_file and jumps_on and overlap < _STRAY_FRACTION * self._replaced(step):
+                self.stray.append(np.arange(first, first + overlap))
+                first += overlap
             else:
-                self.restart(int(self._steps[first]))
-        if len(stretch):
-            self._pieces.append(stretch)
+                self.restart(step)
+        if first < stop:
+            self._push(first, stop)
 
     def restart(self, step: int) -> None:
         """Gives up all of the curve from `step` on."""
+        if not self._pieces:
+            return
         left_behind = []
-        kept = []
-        for piece in self._pieces:
-            cut = int(np.searchsorted(self._steps[piece], step))
-            if cut:
-                kept.append(piece[:cut])
-            if cut < len(piece):
-                left_behind.append(piece[cut:])
-        self._pieces = kept
-        if left_behind:
+        place, inside = self._find(step)
+        if place < len(self._pieces):
+            first, stop = self._pieces[place]
+            tail = self._pieces[place + 1 :]
+            del self._pieces[place:], self._lasts[place:], self._before[place:]
+            if inside > first:
+                self._push(first, inside)
+            left_behind = [np.arange(inside, stop), *(np.arange(*piece) for piece in tail)]
             self.superseded.append(_joined(left_behind))
-        if kept or left_behind:
-            self.restarts.append(step)
+        self.restarts.append(step)
 
-    def _end(self) -> Optional[int]:
-        return int(self._steps[self._pieces[-1][-1]]) if self._pieces else None
+    def _push(self, first: int, stop: int) -> None:
+        before = self._before[-1] + self._pieces[-1][1] - self._pieces[-1][0] if self._pieces else 0
+        self._pieces.append((first, stop))
+        self._lasts.append(int(self._steps[stop - 1]))
+        self._before.append(before)
+
+    def _find(self, step: int) -> tuple[int, int]:
+        """The piece in which the first point at or behind `step` lies, and where (beyond the last: past the end)."""
+        place = bisect.bisect_left(self._lasts, step)
+        if place == len(self._pieces):
+            return place, 0
+        first, stop = self._pieces[place]
+        return place, first + int(np.searchsorted(self._steps[first:stop], step))
+
+    def _replaced(self, step: int) -> int:
+        """How many points of the curve lie at `step` or behind it."""
+        place, inside = self._find(step)
+        total = self._before[-1] + self._pieces[-1][1] - self._pieces[-1][0]
+        return total - self._before[place] - (inside - self._pieces[place][0])
 
 
 def _by_step(step: Steps, position: Indices) -> Segmentation:

@@ -163,12 +163,15 @@ class RunStore:
     def is_active(self) -> bool:
         """Whether any run has a series with a known role, or a manifest.
 
-        TensorBoard asks at each page load, so this reads no more than the beginning of files, and
-        only until one of them answers.
+        TensorBoard asks at each page load, so this looks at the ends of files first, and only until one
+        of them answers. Runs that keep silent there (behind a large graph) are read, once.
         """
         if not self._active:
-            found = discover(self.searched).runs.values()
-            self._active = any(_has_metrics(path) for run in found for path in run.files)
+            self.refresh()
+            runs = list(self._runs.values())
+            self._active = any(_has_metrics(path) for run in runs for path in run.files) or any(
+                summary.roles or summary.has_manifest for summary in (run.summary() for run in runs)
+            )
         return self._active
 
 

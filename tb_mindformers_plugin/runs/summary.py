@@ -12,6 +12,9 @@ from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs import axes
 from tb_mindformers_plugin.runs.contents import RunContents
 
+# Sentences of one kind: whoever reads twenty has understood.
+_MOST_NOTES = 20
+
 # The largest whole number that a browser, which has float64 alone, tells from the next.
 _EXACT_STEPS = 2**53
 
@@ -121,10 +124,14 @@ def _interval(contents: RunContents, role: Optional[str]) -> float:
 
 
 def _notes(contents: RunContents) -> list[str]:
-    said = list(contents.problems)
-    for file, damage in contents.damage:
+    said = list(dict.fromkeys(contents.problems))
+    if len(said) > _MOST_NOTES:
+        said[_MOST_NOTES:] = [f"{len(said) - _MOST_NOTES:,} more problems of this kind."]
+    for file, damage in contents.damage[:_MOST_NOTES]:
         size = damage.stop - damage.start
         said.append(f"{file}: {size} damaged bytes at byte {damage.start} were skipped: {damage.reason}.")
+    if len(contents.damage) > _MOST_NOTES:
+        said.append(f"{len(contents.damage) - _MOST_NOTES:,} more damaged stretches were skipped.")
     end = contents.ended
     if end is not None and end.fields.get("status") == "failed":
         said.append(f"The training failed at step {end.step:,}: {end.fields.get('error') or 'no error was given'}.")

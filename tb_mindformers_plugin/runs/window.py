@@ -72,7 +72,8 @@ def window(
     # Two neighbours, and two buckets that the window's ends cut.
     # Many points at one position (wall times of a fast loop) still need a width.
     finest = float(np.spacing(max(abs(low), abs(high))))
-    width = _width(max((high - low) / (buckets - 4), finest))
+    # Divided first: the span of what is at both ends of the numbers is none of them.
+    width = _width(max(high / (buckets - 4) - low / (buckets - 4), finest))
     count = math.floor(high / width) - math.floor(low / width) + 2
     edges: Floats = (math.floor(low / width) + np.arange(count, dtype=np.float64)) * width
     places = np.searchsorted(x, _as(x, edges))

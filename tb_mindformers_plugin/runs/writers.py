@@ -13,6 +13,8 @@ _FEWEST_POINTS = 8
 # Two files that overlap in time by more than this part of the shorter one were written by two processes;
 # a training that is resumed overlaps with what was killed by seconds at most.
 _OVERLAP = 0.2
+# So many earlier files of a writer are compared with a new one.
+_LOOK_BACK = 8
 
 Columns = Mapping[str, Sequence[Column]]
 
@@ -27,8 +29,14 @@ def writers(files: Sequence[Columns]) -> list[int]:
     groups: list[list[int]] = []
     found: list[int] = []
     for file in range(len(files)):
+        # Files come in the order in which they were begun: one that overlaps with this is among the last.
         fits = next(
-            (g for g, group in enumerate(groups) if not any(_clash(files, spans, file, o) for o in group)), None
+            (
+                g
+                for g, group in enumerate(groups)
+                if not any(_clash(files, spans, file, o) for o in group[-_LOOK_BACK:])
+            ),
+            None,
         )
         if fits is None:
             groups.append([])
