@@ -36,6 +36,9 @@ _LARGE = (1 << 16) - 1
 _PLACES = 1 << 20
 # Layouts tried for records of one length before the rest is decoded one by one.
 _MOST_LAYOUTS = 256
+# Layouts remembered of one length, and lengths of which any are.
+_KEPT_LAYOUTS = 32
+_MOST_LENGTHS = 4096
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,12 +56,36 @@ class _Part:
     value: npt.NDArray[Any]
 
 
+class _Layouts:
+    """The layouts met so far in any file, by length: runs of one project log the same tags.
+
+    Bounded: of each length the last ones are kept, and all are forgotten when there are too many.
+    Threads may share it; at worst a layout is made twice.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Gatherer, ...]] = {}
+
+    def of(self, length: int) -> tuple[Gatherer, ...]:
+        """The layouts known of a length, the newest first."""
+        return self._known.get(length, ())
+
+    def add(self, gatherer: Gatherer) -> None:
+        """Remembers a layout."""
+        if len(self._known) > _MOST_LENGTHS:
+            self._known = {}
+        length = gatherer.template.length
+        self._known[length] = (gatherer, *self.of(length))[:_KEPT_LAYOUTS]
+
+
+_LAYOUTS = _Layouts()
+
+
 class Decoder:
-    """Decodes the records of one event file, chunk by chunk. It remembers the layouts that it met."""
+    """Decodes the records of one event file, chunk by chunk."""
 
     def __init__(self) -> None:
         self._single = SingleRecords()
-        self._gatherers: dict[int, list[Gatherer]] = collections.defaultdict(list)
 
     def decode(self, buffer: Bytes, frames: Frames) -> Chunk:
         """Returns the columns and health records of `frames`, in file order.
@@ -116,7 +143,7 @@ class Decoder:
         if outside.any():
             unfit.append(index[outside])
             index = index[~outside]
-        known = iter(list(self._gatherers[length]))
+        known = iter(_LAYOUTS.of(length))
         for _ in range(_MOST_LAYOUTS):
             if not len(index):
                 break
@@ -140,7 +167,7 @@ class Decoder:
         if template is None:
             return None
         gatherer = Gatherer(template)
-        self._gatherers[length].append(gatherer)
+        _LAYOUTS.add(gatherer)
         return gatherer
 
 

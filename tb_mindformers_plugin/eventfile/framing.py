@@ -144,7 +144,9 @@ def rows(buffer: Bytes, starts: Positions, width: int) -> Bytes:
     """(k, width) copies of `buffer[s : s + width]`; every range lies inside the buffer."""
     if len(starts) == 0:
         return np.empty((0, width), np.uint8)
-    return np.lib.stride_tricks.sliding_window_view(buffer, width)[starts]
+    # As elements of `width` bytes, which numpy copies one by one instead of byte by byte.
+    windows = np.ndarray((len(buffer) - width + 1,), np.dtype((np.void, width)), buffer, 0, (1,))
+    return windows[starts].view(np.uint8).reshape(-1, width)
 
 
 def words(buffer: Bytes, positions: Positions) -> crc32c.Words:

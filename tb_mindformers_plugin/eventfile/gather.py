@@ -15,7 +15,7 @@ from tb_mindformers_plugin.eventfile.framing import FOOTER, rows
 from tb_mindformers_plugin.eventfile.wire import Template
 
 # Bytes of rows handled at a time: keeps them in cache.
-_BLOCK = 1 << 18
+_BLOCK = 1 << 20
 # More varying bytes than this in a record, and their tables would take more memory than they save time.
 _MOST_VARYING = 128
 
@@ -67,7 +67,7 @@ class Gatherer:
         varying = np.flatnonzero(template.mask != 0xFF)
         base = template.constant.copy()
         base[varying] = 0
-        self._base = crc32c.crc32c(base, np.zeros(1, np.int64), np.array([template.length]))[0]
+        self._base = np.uint32(crc32c.of_bytes(base.tobytes()))
         # Each pair of bytes has a table of 256 KB: a record of a thousand values has its CRC computed plainly.
         few = len(varying) <= _MOST_VARYING
         self._lookups = _lookups(varying.tolist(), template.length) if few else None
@@ -81,6 +81,8 @@ class Gatherer:
         """
         step = max(16, _BLOCK // self._width)
         blocks = [self._block(buffer, starts[i : i + step]) for i in range(0, len(starts), step)]
+        if len(blocks) == 1:
+            return blocks[0]
         return Gathered(
             np.concatenate([b.fits for b in blocks]),
             np.concatenate([b.sound for b in blocks]),
@@ -107,8 +109,10 @@ class Gatherer:
             places = np.arange(len(data)) * data.shape[1]
             return crc32c.crc32c(data.reshape(-1), places, np.full(len(data), self.template.length))
         crc = np.full(len(data), self._base, np.uint32)
-        for offset, dtype, table in self._lookups:
-            crc ^= np.take(table, _column(data, offset, dtype), mode="clip")
+        for offset, dtype, distance in self._lookups:
+            # Asked for each time: who keeps the tables is the cache, which is bounded.
+            table = _pair_table(distance) if dtype == "<u2" else crc32c.contribution(distance)
+            crc ^= table[_column(data, offset, dtype)]
         return crc
 
     def _differences(self, data: Bytes) -> npt.NDArray[np.uint64]:
@@ -136,23 +140,19 @@ def _column(data: Bytes, offset: int, dtype: str) -> npt.NDArray[Any]:
     return np.ndarray((len(data),), dtype, data, offset, (data.shape[1],))
 
 
-def _lookups(varying: list[int], length: int) -> list[tuple[int, str, Words]]:
-    """(offset, dtype, table) that together cover the varying bytes, neighbours in pairs."""
-    found: list[tuple[int, str, Words]] = []
+def _lookups(varying: list[int], length: int) -> list[tuple[int, str, int]]:
+    """(offset, dtype, distance from the end) that together cover the varying bytes, neighbours in pairs."""
+    found: list[tuple[int, str, int]] = []
     i = 0
     while i < len(varying):
         offset = varying[i]
-        distance = length - 1 - offset
-        if i + 1 < len(varying) and varying[i + 1] == offset + 1:
-            found.append((offset, "<u2", _pair_table(distance)))
-            i += 2
-        else:
-            found.append((offset, "u1", crc32c.contribution(distance)))
-            i += 1
+        pair = i + 1 < len(varying) and varying[i + 1] == offset + 1
+        found.append((offset, "<u2" if pair else "u1", length - 1 - offset))
+        i += 2 if pair else 1
     return found
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=128)
 def _pair_table(distance: int) -> Words:
     """What a little-endian pair of bytes adds to a CRC, its first byte `distance` before the last byte."""
     first, second = crc32c.contribution(distance), crc32c.contribution(distance - 1)

@@ -136,13 +136,20 @@ def _extents(points: Window) -> dict[str, Optional[float]]:
     lowest = points.minimum[np.isfinite(points.minimum)]
     highest = points.maximum[np.isfinite(points.maximum)]
     last = points.last[np.isfinite(points.last)]
-    p1, p99 = np.percentile(last, (1, 99)).tolist() if len(last) else (None, None)
+    p1, p99 = _percentiles(last) if len(last) else (None, None)
     return {
         "ymin": float(lowest.min()) if len(lowest) else None,
         "ymax": float(highest.max()) if len(highest) else None,
         "p1": p1,
         "p99": p99,
     }
+
+
+def _percentiles(values: npt.NDArray[Any]) -> tuple[float, float]:
+    """The values at 1 % and 99 % of the order (the nearest there is)."""
+    order = np.sort(values)
+    last = len(order) - 1
+    return float(order[round(0.01 * last)]), float(order[round(0.99 * last)])
 
 
 def _numbers(column: npt.NDArray[Any]) -> list[Optional[float]]:

@@ -111,6 +111,7 @@ class RunContents:
     def __init__(self, files: Sequence[FileContents]) -> None:
         self._files = _unwrapped(files)
         self._segments: dict[str, tuple[list[Segment], Segmentation]] = {}
+        self._read_bytes = sum(file.nbytes for file in self._files)
         self._copied: dict[str, int] = {}
         self._smoothed: dict[tuple[str, int], tuple[float, npt.NDArray[np.float32]]] = {}
         self._writers = writers([file.columns for file in self._files])
@@ -159,7 +160,7 @@ class RunContents:
     def nbytes(self) -> int:
         """Bytes that the columns take, those of joined restarts and of smoothing included."""
         smoothed = sum(values.nbytes for _, values in list(self._smoothed.values()))
-        return sum(file.nbytes for file in self._files) + sum(list(self._copied.values())) + smoothed
+        return self._read_bytes + sum(list(self._copied.values())) + smoothed
 
     @property
     def second_writers(self) -> list[str]:

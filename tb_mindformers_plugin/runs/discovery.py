@@ -83,7 +83,9 @@ def discover(searched: tuple[Root, ...]) -> Discovery:
             directories += 1
             if not files:
                 continue
-            relative = paths.relpath(directory, root.path)
+            # What a walk yields begins with where it began: no need to take a thousand paths apart.
+            inside = directory.startswith(root.path + "/")
+            relative = directory[len(root.path) + 1 :] if inside else paths.relpath(directory, root.path)
             # TensorBoard calls a named root that is itself a run "name/."; so is it called here.
             name = paths.join(root.name, relative) if root.name else relative
             run_directories, run_files = found.setdefault(name, ([], []))

@@ -10,6 +10,9 @@ import numpy.typing as npt
 
 Values = npt.NDArray[np.float64]
 
+# Points of a block. More would mean fewer carries and longer rows of fewer blocks.
+_BLOCK = 128
+
 
 def ema(value: npt.NDArray[Any], decay: float) -> Values:
     """Bias-corrected EMA of the finite values.
@@ -32,7 +35,7 @@ def ema(value: npt.NDArray[Any], decay: float) -> Values:
     finite = np.isfinite(value)
     every = bool(finite.all())
     x = np.asarray(value if every else value[finite], np.float64)
-    mean = _recursion((1 - decay) * x, decay)
+    mean = _recursion(x, decay)
     if decay and len(x):
         # The correction is 1 from where decay^i is below half the last bit of it.
         count = min(len(x), math.ceil(-37.5 / math.log(decay)))
@@ -46,20 +49,25 @@ def ema(value: npt.NDArray[Any], decay: float) -> Values:
 
 
 def _recursion(x: Values, decay: float) -> Values:
-    """m_i = decay m_{i-1} + x_i, in blocks: all blocks side by side, then the carry from block to block."""
-    size = max(1, int(np.sqrt(len(x))))
-    blocks = -(-len(x) // size)
-    padded = np.zeros(blocks * size)
-    padded[: len(x)] = x
-    columns = np.ascontiguousarray(padded.reshape(blocks, size).T)
-    for i in range(1, size):
-        columns[i] += decay * columns[i - 1]
+    """m_i = decay m_{i-1} + (1 - decay) x_i: blocks side by side, then the carry from block to block."""
+    blocks = -(-len(x) // _BLOCK)
+    padded = x
+    if len(x) < blocks * _BLOCK:
+        padded = np.zeros(blocks * _BLOCK)
+        padded[: len(x)] = x
+    # One row a place in the block: then each step of the recursion is one operation over all blocks.
+    rows = np.empty((_BLOCK, blocks))
+    np.multiply(padded.reshape(blocks, _BLOCK).T, 1 - decay, out=rows)
+    scratch = np.empty(blocks)
+    for i in range(1, _BLOCK):
+        rows[i] += np.multiply(rows[i - 1], decay, out=scratch)
     carry = np.zeros(blocks)
-    whole = decay**size
-    ends = columns[-1].tolist()
+    whole = decay**_BLOCK
     before = 0.0
-    for block in range(1, blocks):
-        before = ends[block - 1] + whole * before
+    for block, end in enumerate(rows[-1].tolist()[:-1], start=1):
+        before = end + whole * before
         carry[block] = before
-    columns += np.power(decay, np.arange(1, size + 1))[:, None] * carry
-    return np.ascontiguousarray(columns.T).reshape(-1)[: len(x)]
+    # Where decay^i is below the last bit of a sum, the carry no longer counts.
+    reach = min(_BLOCK, math.ceil(-40 / math.log(decay))) if decay else 0
+    rows[:reach] += np.power(decay, np.arange(1, reach + 1))[:, None] * carry
+    return np.ascontiguousarray(rows.T).reshape(-1)[: len(x)]
