@@ -34,8 +34,14 @@ export function formatSignificant(v: number, digits: number): string {
   if (v === 0) return "0";
   if (size >= 10 ** Math.max(digits, 5) || size < 1e-3) return formatExponent(v, 3);
   const decimals = Math.max(0, digits - 1 - Math.floor(Math.log10(size)));
-  return v.toFixed(Math.min(decimals, 6));
+  return formatFixed(v, Math.min(decimals, 6));
 }
+
+/** 1234.5 → 1,234.5: separators from 1,000 on, as in counts. */
+export const formatFixed = (v: number, decimals: number): string =>
+  Math.abs(v) < 999
+    ? v.toFixed(decimals)
+    : v.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 
 /** 65536 → 2¹⁶; anything that is no power of two as a plain number. */
 export function formatScale(v: number): string {
@@ -119,6 +125,6 @@ export function formatPosition(x: number, axis: XAxis): string {
     case "relative":
       return formatDuration(x);
     case "epoch":
-      return trimZeros(x.toFixed(3));
+      return trimZeros(formatFixed(x, 3));
   }
 }

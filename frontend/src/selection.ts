@@ -78,3 +78,9 @@ export function drawnRuns(
   const kept = new Set(first.slice(0, MOST_DRAWN));
   return { runs: all.filter((run) => kept.has(run)), left: all.length - MOST_DRAWN };
 }
+
+/** A run that calls itself running may have been killed: it is live while events come. */
+const LIVE_S = 120;
+
+export const isLive = (runs: readonly RunInfo[], now: number): boolean =>
+  runs.some((r) => r.status === "running" && now - r.last_wall_time < LIVE_S);

@@ -27,7 +27,7 @@ describe("values", () => {
     [65536, "loss_scale", "2¹⁶"],
     [1, "loss_scale", "2⁰"],
     [0.5, "loss_scale", "2⁻¹"],
-    [1000, "loss_scale", "1000"],
+    [1000, "loss_scale", "1,000"],
     [Number.NaN, "loss", "NaN"],
     [Number.POSITIVE_INFINITY, "grad_norm", "+Inf"],
     [Number.NEGATIVE_INFINITY, "loss", "−Inf"],
@@ -42,7 +42,9 @@ describe("values", () => {
 
   it("falls back to a plain number for a scale that is no power of two", () => {
     expect(formatScale(0)).toBe("0");
-    expect(formatSignificant(1234.5, 4)).toBe("1235");
+    expect(formatSignificant(1234.4, 4)).toBe("1,234");
+    expect(formatSignificant(999.96, 4)).toBe("1,000.0");
+    expect(formatSignificant(-12345, 3)).toBe("-12,345");
   });
 });
 

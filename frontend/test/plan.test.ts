@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type Breaks, pixelColumns } from "../src/chart/columns";
 import { roleExtent } from "../src/chart/extent";
 import { describeNonFinite, findMarks, windowAround } from "../src/chart/marks";
-import { readAt } from "../src/chart/nearest";
+import { countRuns, readAt } from "../src/chart/nearest";
 import { lonePeaks } from "../src/chart/peaks";
 import { type PlanInput, planOverlay } from "../src/chart/plan";
 import { longestBridge } from "../src/chart/window";
@@ -374,6 +374,7 @@ describe("the reading at the cursor", () => {
     });
     const { rows, ended } = readAt(s, ["a", "b"], 510, 5);
     expect(ended).toBe(1);
+    expect(countRuns(rows)).toBe(1);
     expect(rows.map((r) => [r.run, r.superseded])).toEqual([
       ["a", false],
       ["a", true],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { RunInfo } from "../src/api";
 import type { Role } from "../src/roles";
-import { defaultChoice, drawnRuns, filterRuns, listOrder, MOST_DRAWN } from "../src/selection";
+import { defaultChoice, drawnRuns, filterRuns, isLive, listOrder, MOST_DRAWN } from "../src/selection";
 
 function run(name: string, time: number, roles: Role[] = ["loss"], more: Partial<RunInfo> = {}): RunInfo {
   const info = { tag: "", unit: "", points: 10, first_step: 0, last_step: 10, last_value: 1 };
@@ -79,5 +79,15 @@ describe("drawing", () => {
     expect(drawnRuns(known, names, true).runs).toHaveLength(60);
     const some = new Map([...known, ["e", run("e", 1, ["eval_loss"])]]);
     expect(drawnRuns(some, ["e", "gone", "r1"], false).runs.map((r) => r.run)).toEqual(["r1"]);
+  });
+});
+
+describe("a training is live", () => {
+  const running = (age: number) => run("a", 1000 - age, ["loss"], { status: "running" });
+
+  it("while a running run's newest event is younger than two minutes", () => {
+    expect(isLive([running(5)], 1000)).toBe(true);
+    expect(isLive([running(660)], 1000)).toBe(false);
+    expect(isLive([running(660), run("ended", 999)], 1000)).toBe(false);
   });
 });

@@ -6,7 +6,7 @@ import { text } from "../text";
 import { FONT_FAMILY, type Painting } from "./canvas";
 import { type LabelBox, separateLabels } from "./labels";
 import { toPixel, type YScale } from "./paint";
-import type { Zone } from "./plan";
+import { type Zone, zoneScale } from "./plan";
 import type { DrawnRun } from "./scene";
 import { lowerBound } from "./window";
 
@@ -16,7 +16,6 @@ export interface EndLabel {
   readonly y: number;
   readonly run: string;
   readonly role: OverlayRole;
-  readonly scale: YScale;
   readonly swatch: string | null;
   readonly name: string;
   readonly nameColour: string;
@@ -40,7 +39,6 @@ export function endLabel(p: Painting, zone: Zone, run: DrawnRun, y: YScale): End
     y: Math.max(p.top, toPixel(y, end.value)),
     run: run.run,
     role: zone.role,
-    scale: y,
     swatch: alone ? null : run.colour,
     name: alone ? (p.coloursAreRoles ? text.axisTitle[zone.role] : "") : run.label,
     nameColour: p.coloursAreRoles ? p.tokens[zone.role] : p.tokens.text,
@@ -96,8 +94,21 @@ export function drawEndLabels(p: Painting, labels: readonly EndLabel[]): void {
     const { at, size } = measured[i]!;
     boxes.push({ left: at, width: size, y: freeHeight(p, label, at, size, boxes) });
   });
-  const half = (APART / 2) * ratio;
-  const placed = separateLabels(boxes, APART * ratio, p.top + half, p.top + p.height - half);
+  // Lanes: a label stays in its own, off the separators.
+  const placed: number[] = [];
+  for (const zone of p.plan.mode === "lanes" ? p.plan.zones : [null]) {
+    const own = labels.flatMap((label, i) => (zone === null || label.role === zone.role ? [i] : []));
+    const [top, bottom] = boundsOf(p, zone);
+    const heights = separateLabels(
+      own.map((i) => boxes[i]!),
+      APART * ratio,
+      top,
+      bottom,
+    );
+    own.forEach((i, k) => {
+      placed[i] = heights[k]!;
+    });
+  }
 
   labels.forEach((label, i) => {
     const { at, name, swatch, flip } = measured[i]!;
@@ -110,6 +121,13 @@ export function drawEndLabels(p: Painting, labels: readonly EndLabel[]): void {
       ctx.lineWidth = Math.max(1, 0.75 * ratio);
       ctx.stroke();
     }
+    if (p.plan.mode === "merged") {
+      // A halo alone leaves other roles' lines between the letters.
+      ctx.fillStyle = p.tokens.surface;
+      ctx.globalAlpha = 0.8;
+      ctx.fillRect(at - ratio, y - 7 * ratio, measured[i]!.size + 2 * ratio, 14 * ratio);
+      ctx.globalAlpha = 1;
+    }
     if (label.swatch) {
       ctx.fillStyle = label.swatch;
       ctx.beginPath();
@@ -120,6 +138,14 @@ export function drawEndLabels(p: Painting, labels: readonly EndLabel[]): void {
     writeOver(p, label.value, plain, p.tokens.text, at + swatch + name, y);
   });
   ctx.restore();
+}
+
+/** Between which heights a label's middle may lie. */
+function boundsOf(p: Painting, zone: Zone | null | undefined): [number, number] {
+  const { top, bottom } =
+    zone && p.plan.mode === "lanes" ? zone.band : { top: 0, bottom: p.height / p.ratio };
+  const half = APART / 2;
+  return [p.top + (top + half) * p.ratio, p.top + (bottom - half) * p.ratio];
 }
 
 /** Text with a halo of the surface's colour, so that it reads on top of lines. */
@@ -140,6 +166,10 @@ export function writeOver(
   ctx.fillText(what, x, y);
 }
 
+/** How far (CSS px) a label may step aside: for lines of its own metric, and in Merged for those of others. */
+const AWAY = [0, -13, 13, -20, 20, -28, 28, -42, 42, -56];
+const AWAY_FROM_OTHERS = 20;
+
 /** The height nearest to the line's end with no drawn line and no other label in the way. */
 function freeHeight(
   p: Painting,
@@ -149,26 +179,44 @@ function freeHeight(
   placed: readonly LabelBox[],
 ): number {
   const near = 9 * p.ratio;
-  const passing: number[] = [];
-  for (const run of p.scene.runs) {
-    for (const s of p.segments(label.role, run.run)) {
-      if (!s.current || s.n === 0) continue;
-      const values = drawnValues(p, s, label.role);
-      for (let k = 0; k <= 4; k++) {
-        const px = left + (width * k) / 4;
-        if (px < p.px(s.x[0]!) || px > p.px(s.x[s.n - 1]!)) continue;
-        const at = ((px - p.left) / p.width) * (p.plan.window.to - p.plan.window.from) + p.plan.window.from;
-        const y = toPixel(label.scale, values[Math.min(s.n - 1, lowerBound(s.x, at))]!);
-        if (Number.isFinite(y)) passing.push(y);
-      }
+  const zone = p.plan.zones.find((z) => z.role === label.role);
+  const [top, bottom] = boundsOf(p, zone);
+  const within = (y: number) => Math.max(top, Math.min(bottom, y));
+  const own = zone ? passing(p, zone, left, width) : [];
+  const others =
+    p.plan.mode === "merged"
+      ? p.plan.zones.filter((z) => z !== zone).flatMap((z) => passing(p, z, left, width))
+      : [];
+  const beside = placed.filter((b) => b.left < left + width && left < b.left + b.width);
+  for (const [lines, most] of [
+    [[...own, ...others], AWAY_FROM_OTHERS],
+    [own, Number.POSITIVE_INFINITY],
+  ] as const) {
+    for (const away of AWAY) {
+      if (Math.abs(away) > most) continue;
+      const y = within(label.y + away * p.ratio);
+      if (lines.some((line) => Math.abs(line - y) <= near)) continue;
+      if (beside.every((b) => Math.abs(b.y - y) >= APART * p.ratio)) return y;
     }
   }
-  const beside = placed.filter((b) => b.left < left + width && left < b.left + b.width);
-  for (const away of [0, -13, 13, -20, 20, -28, 28, -42, 42, -56]) {
-    const y = label.y + away * p.ratio;
-    if (y < p.top + 4 || y > p.top + p.height - 4) continue;
-    if (passing.some((other) => Math.abs(other - y) <= near)) continue;
-    if (beside.every((b) => Math.abs(b.y - y) >= APART * p.ratio)) return y;
+  return within(label.y);
+}
+
+/** Heights at which a metric's lines go through a stretch of x. */
+function passing(p: Painting, zone: Zone, left: number, width: number): number[] {
+  const { from, to } = p.plan.window;
+  const scale = zoneScale(zone, p.top, p.height);
+  const heights: number[] = [];
+  for (const s of p.scene.segments) {
+    if (s.role !== zone.role || !s.current || s.n === 0) continue;
+    const values = drawnValues(p, s, zone.role);
+    for (let k = 0; k <= 4; k++) {
+      const px = left + (width * k) / 4;
+      if (px < p.px(s.x[0]!) || px > p.px(s.x[s.n - 1]!)) continue;
+      const at = ((px - p.left) / p.width) * (to - from) + from;
+      const y = toPixel(scale, values[Math.min(s.n - 1, lowerBound(s.x, at))]!);
+      if (Number.isFinite(y)) heights.push(y);
+    }
   }
-  return label.y;
+  return heights;
 }

@@ -22,6 +22,11 @@ export interface Readings {
   readonly ended: number;
 }
 
+/** Runs, not rows: one with a superseded branch has two. */
+export function countRuns(rows: readonly Reading[]): number {
+  return new Set(rows.filter((row) => !row.superseded).map((row) => row.run)).size;
+}
+
 /** `reach` is how far (in x) outside of a run's points the cursor still counts as at it. */
 export function readAt(
   segments: readonly Segment[],

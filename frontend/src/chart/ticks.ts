@@ -1,5 +1,5 @@
 /** Tick positions and their labels: pure functions of a range and of how many labels have room. */
-import { formatClock, formatCount, formatDay, formatExponent, superscript } from "../format";
+import { formatClock, formatCount, formatDay, formatExponent, formatFixed, superscript } from "../format";
 import type { Transform, XAxis } from "../roles";
 
 export interface Tick {
@@ -40,7 +40,7 @@ export function linearTicks(lo: number, hi: number, most: number): Tick[] {
   const decimals = decimalsOf(step);
   return multiples(lo, hi, step).map((v) => ({
     at: v,
-    label: exponents ? (v === 0 ? "0" : formatExponent(v)) : v.toFixed(decimals),
+    label: exponents ? (v === 0 ? "0" : formatExponent(v)) : formatFixed(v, decimals),
   }));
 }
 
@@ -122,7 +122,7 @@ function countLabel(v: number, step: number, size: number): string {
   )!;
   if (Math.abs(v) < step * 1e-6) return "0";
   const decimals = Math.min(decimalsOf(step / by), decimalsOf(v / by));
-  return `${decimals === 0 ? formatCount(v / by) : (v / by).toFixed(decimals)}${unit}`;
+  return `${formatFixed(v / by, decimals)}${unit}`;
 }
 
 const MINUTE = 60;

@@ -1,4 +1,5 @@
 import { X_AXES, type XAxis } from "../roles";
+import { isLive } from "../selection";
 import type { Session, SessionState } from "../session";
 import { formatSmoothing, text } from "../text";
 import type { ThemeName } from "../theme";
@@ -83,7 +84,7 @@ function LastEvent({ state }: { state: SessionState }) {
   const runs = state.answer?.runs ?? [];
   const newest = runs.reduce((t, r) => Math.max(t, r.last_wall_time), 0);
   if (newest === 0) return null;
-  const live = runs.some((r) => r.status === "running");
+  const live = isLive(runs, now);
   const age = text.age(now - newest);
   return (
     <span class="live" data-testid="last-event">

@@ -45,11 +45,13 @@ export function Notes({
           </button>
         </p>
       )}
-      {shown.map((note) => (
-        <p key={note.key} data-testid={note.testid} data-role={note.role}>
-          {note.sentence}
-        </p>
-      ))}
+      <div class="notes-list">
+        {shown.map((note) => (
+          <p key={note.key} data-testid={note.testid} data-role={note.role}>
+            {note.sentence}
+          </p>
+        ))}
+      </div>
       {notes.length > FOLDED && (
         <button type="button" class="link" aria-expanded={open} onClick={() => setOpen(!open)}>
           {open ? text.missing.less : text.missing.more(notes.length - FOLDED)}

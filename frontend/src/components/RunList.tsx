@@ -1,6 +1,6 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { JsonNumber, RunInfo } from "../api";
-import { formatShort, formatValue } from "../format";
+import { formatCount, formatShort, formatValue } from "../format";
 import { commonPrefix, middleEllipsis } from "../names";
 import { homeSlot, slotColour } from "../palette";
 import { filterRuns } from "../selection";
@@ -51,7 +51,7 @@ export function RunList({ session, state, theme }: Props) {
           />
           {view.filter ? (
             <span class="count" data-testid="filter-count">
-              {filter.visible.length} / {order.length}
+              {formatCount(filter.visible.length)} / {formatCount(order.length)}
             </span>
           ) : (
             <kbd>/</kbd>
@@ -196,7 +196,11 @@ function Row({ info, label, top, now, chosen, lit, colour, session }: RowProps) 
         </button>
         <span class="pills">
           {serious && (
-            <span class={`pill ${serious}`} title={text.verdict[serious]}>
+            <span
+              class={`pill ${serious}`}
+              title={info.notes[0] ?? text.verdict[serious]}
+              data-testid="run-verdict"
+            >
               {serious === "critical" ? "✕" : "!"} {text.verdict[serious]}
             </span>
           )}

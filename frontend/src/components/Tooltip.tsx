@@ -1,4 +1,5 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { countRuns } from "../chart/nearest";
 import type { CursorAt } from "../chart/overlay";
 import type { Scene } from "../chart/scene";
 import { formatPosition, formatValue } from "../format";
@@ -41,7 +42,7 @@ export function Tooltip({
   const pixel = (scene.zoom ? scene.zoom.to - scene.zoom.from : Number.POSITIVE_INFINITY) / 4000;
   const apart = shown.some((row) => Math.abs(row.x - lead.x) > Math.min(pixel, 0.5));
   const foot = [
-    rows.length > shown.length ? text.tooltip.nearest(shown.length, rows.length) : "",
+    countRuns(rows) > countRuns(shown) ? text.tooltip.nearest(countRuns(shown), countRuns(rows)) : "",
     ended > 0 ? text.tooltip.ended(ended) : "",
   ].filter(Boolean);
   const roles = scene.roles.filter((role) => rows.some((row) => row.cells[role]));
