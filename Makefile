@@ -22,7 +22,7 @@ define new-venv
 	$(1) -m venv $(2)
 endef
 
-.PHONY: help demo test unit checks frontend-checks chromium demo-logs compat clean
+.PHONY: help demo test unit checks frontend-checks chromium demo-logs compat benchmarks clean
 
 help:
 	@echo "make demo       install into $(DEMO), start TensorBoard on demo_logs/ and print the tab's address"
@@ -30,6 +30,7 @@ help:
 	@echo "make unit       only the tests that take seconds"
 	@echo "make demo-logs  train the demo runs again (minutes)"
 	@echo "make compat     the wheel on every Python and TensorBoard named in CONTRIBUTING.md"
+	@echo "make benchmarks the tables of benchmarks/, beside TensorBoard's own (an hour, some GB)"
 	@echo "make clean      remove both environments and what builds leave behind"
 
 demo: $(DEMO)/installed
@@ -80,8 +81,13 @@ chromium:
 demo-logs: $(TEST)/installed
 	$(TEST)/bin/python demo_logs/make.py
 
+benchmarks: $(TEST)/installed
+	$(TEST)/bin/python -m venv .venv-bench
+	.venv-bench/bin/python -m pip install -qq . -r benchmarks/requirements.txt
+	.venv-bench/bin/python benchmarks/run.py
+
 compat: $(TEST)/installed
 	$(TEST)/bin/python tests/packaging/compat.py
 
 clean:
-	rm -rf $(DEMO) $(TEST) build dist *.egg-info tb_mindformers_plugin/static frontend/node_modules
+	rm -rf $(DEMO) $(TEST) .venv-bench build dist *.egg-info tb_mindformers_plugin/static frontend/node_modules

@@ -22,6 +22,8 @@ _MASK_DELTA = 0xA282EAD8  # TFRecord stores rotate_right(crc, 15) + this
 _ROW = 128
 # Short ranges of similar length are run together, padded to the next multiple of this.
 _PAD = 8
+# Fewer bytes than this are not worth numpy.
+_FEW_BYTES = 512
 # Bytes gathered at a time: keeps the work in cache.
 _BLOCK = 1 << 20
 
@@ -51,6 +53,9 @@ def crc32c(buffer: Bytes, starts: Positions, lengths: Positions) -> Words:
     Returns:
       (k,) CRCs, not masked.
     """
+    if int(lengths.sum()) < _FEW_BYTES:
+        ranges = zip(starts.tolist(), lengths.tolist())
+        return np.array([of_bytes(buffer[start : start + length].tobytes()) for start, length in ranges], np.uint32)
     result = np.zeros(len(starts), np.uint32)  # 0 is the CRC of no bytes
     padded = _padded(lengths)
     order = np.argsort(padded, kind="stable")

@@ -26,6 +26,10 @@ DEFAULT_MEMORY = 2 * 2**30
 _LISTING_BYTES = 16 * 2**20
 
 
+# Runs from this size on are read on several cores.
+_LARGE_BYTES = 2**20
+
+
 class Store(Protocol):
     """What the routes and the command line ask of runs, wherever those come from."""
 
@@ -79,6 +83,7 @@ class RunStore:
         self._discovery = Discovery({}, 0, ())
         self._refreshed: Optional[float] = None
         self._active = False
+        self._remote = any(storage.is_remote(root.path) for root in searched)
         self._used: collections.OrderedDict[str, None] = collections.OrderedDict()
         # numpy lets go of the interpreter in its loops, so two runs are read in little more than the time of one.
         self._readers = concurrent.futures.ThreadPoolExecutor(
@@ -126,7 +131,8 @@ class RunStore:
             if size <= left:
                 left -= size
                 read.add(name)
-        found = list(self._readers.map(lambda name: runs[name].summary(read=name in read), runs))
+        look = self._readers.map if self._remote else map
+        found = list(look(lambda name: runs[name].summary(read=name in read), runs))
         self._keep(name for name in runs if name in read)
         return found
 
@@ -137,7 +143,12 @@ class RunStore:
           KeyError: a run is unknown.
         """
         runs = {name: self._runs[name] for name in names}
-        contents = dict(zip(runs, self._readers.map(Run.contents, runs.values())))
+        # Side by side only where numpy has much to do at a time: many small runs only get in each other's way.
+        # Over a network it is the waiting that is shared.
+        large = {name for name, run in runs.items() if self._remote or (not run.nbytes and run.size >= _LARGE_BYTES)}
+        read = self._readers.map if len(large) > 1 else map
+        found = dict(zip(large, read(Run.contents, (runs[name] for name in large))))
+        contents = {name: found[name] if name in found else run.contents() for name, run in runs.items()}
         self._keep(runs)
         return contents
 
