@@ -3,6 +3,7 @@ import { type Breaks, pixelColumns } from "../src/chart/columns";
 import { roleExtent } from "../src/chart/extent";
 import { describeNonFinite, findMarks, windowAround } from "../src/chart/marks";
 import { countRuns, readAt } from "../src/chart/nearest";
+import { type Cover, coverOf, paintBandBehind } from "../src/chart/paint";
 import { lonePeaks } from "../src/chart/peaks";
 import { type PlanInput, planOverlay } from "../src/chart/plan";
 import { longestBridge } from "../src/chart/window";
@@ -220,6 +221,44 @@ describe("breaks in time", () => {
 
   it("are where a superseded branch ended", () => {
     expect(brokenOf(run([0, 10, 20, 50, 60]), { gap: 1e9, at: [45] })).toEqual([50]);
+  });
+});
+
+describe("a superseded band", () => {
+  const up = { transform: (v: number) => v, a: -1, b: 0 };
+  const band = (lo: number, hi: number): TestSegment => ({
+    run: "a",
+    role: "loss",
+    x: [0],
+    last: [hi],
+    min: [lo],
+    max: [hi],
+  });
+  const drawn = (old: TestSegment, front: TestSegment) => {
+    const cover: Cover = new Map();
+    coverOf(pixelColumns(segments(front)[0]!, 0, 1, 1, 0), up, 0, cover);
+    const strokes: [number, number][] = [];
+    let from = 0;
+    const ctx = {
+      beginPath() {},
+      setLineDash() {},
+      stroke() {},
+      moveTo: (_x: number, at: number) => {
+        from = at;
+      },
+      lineTo: (_x: number, at: number) => strokes.push([from, at]),
+    } as unknown as CanvasRenderingContext2D;
+    const style = { colour: "#000000", alpha: 1 };
+    paintBandBehind(ctx, pixelColumns(segments(old)[0]!, 0, 1, 1, 0), up, 0, style, cover);
+    return strokes;
+  };
+
+  it("shows only where the band in front of it leaves room", () => {
+    expect(drawn(band(10, 50), band(20, 40))).toEqual([
+      [-50, -40],
+      [-20, -10],
+    ]);
+    expect(drawn(band(10, 50), band(10, 50))).toEqual([]);
   });
 });
 
