@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Optional
+from typing import Any, Optional
 
 import numpy as np
 import numpy.typing as npt
@@ -145,7 +145,7 @@ def rows(buffer: Bytes, starts: Positions, width: int) -> Bytes:
     if len(starts) == 0:
         return np.empty((0, width), np.uint8)
     # As elements of `width` bytes, which numpy copies one by one instead of byte by byte.
-    windows = np.ndarray((len(buffer) - width + 1,), np.dtype((np.void, width)), buffer, 0, (1,))
+    windows: npt.NDArray[Any] = np.ndarray((len(buffer) - width + 1,), np.dtype((np.void, width)), buffer, 0, (1,))
     return windows[starts].view(np.uint8).reshape(-1, width)
 
 
