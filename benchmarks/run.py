@@ -22,6 +22,7 @@ QUESTIONS = {
     "P5": "refresh",
     "P6": "browser",
     "P11": "growth",
+    "spike": "spike",
 }
 _PACKAGES = (
     "tb-mindformers-plugin",
