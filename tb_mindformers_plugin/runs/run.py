@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
-from typing import Optional, Tuple
+from typing import Optional, Sequence, Tuple, Union
 
-from tb_mindformers_plugin.eventfile import EventFile, storage
+from tb_mindformers_plugin import eventfile
+from tb_mindformers_plugin.eventfile import Chunk, EventFile, storage
 from tb_mindformers_plugin.eventfile.peek import peek
 from tb_mindformers_plugin.metadata import HealthEvent, RunManifest
 from tb_mindformers_plugin.roles import RoleMatch
@@ -32,9 +34,14 @@ class _File:
     def read(self) -> bool:
         """Takes in what the file gained; returns whether there was anything."""
         try:
-            chunk = self.source.read()
+            return self.take(self.source.read())
         except OSError as error:
-            before, self._problem = self._problem, _unreadable(self.contents.name, error)
+            return self.take(error)
+
+    def take(self, chunk: Union[Chunk, OSError]) -> bool:
+        """Takes in what a look at the file found; returns whether there was anything."""
+        if isinstance(chunk, OSError):
+            before, self._problem = self._problem, _unreadable(self.contents.name, chunk)
             return before != self._problem
         recovered, self._problem = self._problem is not None, None
         if chunk.anew:
@@ -114,6 +121,11 @@ class Run:
             logger.exception("run %s cannot be summarised", self.name)
             return unreadable(self.name, f"The run cannot be read: {type(error).__name__}: {error}")
 
+    def _begin(self) -> list[_File]:
+        """The run's files, of a run that was not read yet."""
+        self._read = {path: _File(path) for path in self._files.files}
+        return list(self._read.values())
+
     def drop(self) -> None:
         """Gives up the columns; the next look reads them again."""
         with self._lock:
@@ -179,6 +191,18 @@ class Run:
           KeyError: the run has no such series.
         """
         return self.contents().segments(tag)
+
+
+def read_together(runs: Sequence[Run]) -> None:
+    """Reads runs that were not read yet, faster than one by one where they are many and small."""
+    with contextlib.ExitStack() as locks:
+        fresh = []
+        for run in sorted(runs, key=lambda run: run.name):  # in one order, so that two calls never wait for each other
+            locks.enter_context(run._lock)
+            if run._read is None:
+                fresh.extend(run._begin())
+        for file, chunk in zip(fresh, eventfile.read_together([file.source for file in fresh])):
+            file.take(chunk)
 
 
 def _state(path: str) -> Tuple[str, int, object]:

@@ -16,7 +16,7 @@ from tb_mindformers_plugin.eventfile.peek import peek
 from tb_mindformers_plugin.roles import resolve
 from tb_mindformers_plugin.runs.contents import RunContents
 from tb_mindformers_plugin.runs.discovery import Discovery, Root, discover, roots
-from tb_mindformers_plugin.runs.run import Run
+from tb_mindformers_plugin.runs.run import Run, read_together
 from tb_mindformers_plugin.runs.summary import RunSummary
 
 DEFAULT_MEMORY = 2 * 2**30
@@ -24,10 +24,6 @@ DEFAULT_MEMORY = 2 * 2**30
 # A listing reads runs as a whole while they are no more than this in all, the newest first; into the
 # rest it peeks. Small logdirs are exact at once, large ones are listed fast.
 _LISTING_BYTES = 16 * 2**20
-
-
-# Runs from this size on are read on several cores.
-_LARGE_BYTES = 2**20
 
 
 class Store(Protocol):
@@ -86,9 +82,8 @@ class RunStore:
         self._remote = any(storage.is_remote(root.path) for root in searched)
         self._used: collections.OrderedDict[str, None] = collections.OrderedDict()
         # numpy lets go of the interpreter in its loops, so two runs are read in little more than the time of one.
-        self._readers = concurrent.futures.ThreadPoolExecutor(
-            max_workers=min(4, os.cpu_count() or 1), thread_name_prefix="training-health"
-        )
+        self._workers = min(4, os.cpu_count() or 1)
+        self._readers = concurrent.futures.ThreadPoolExecutor(self._workers, thread_name_prefix="training-health")
 
     def refresh(self, max_age_seconds: float = 0.0) -> None:
         """Looks for runs and files that are new or gone; reads none of them.
@@ -143,12 +138,15 @@ class RunStore:
           KeyError: a run is unknown.
         """
         runs = {name: self._runs[name] for name in names}
-        # Side by side only where numpy has much to do at a time: many small runs only get in each other's way.
-        # Over a network it is the waiting that is shared.
-        large = {name for name, run in runs.items() if self._remote or (not run.nbytes and run.size >= _LARGE_BYTES)}
-        read = self._readers.map if len(large) > 1 else map
-        found = dict(zip(large, read(Run.contents, (runs[name] for name in large))))
-        contents = {name: found[name] if name in found else run.contents() for name, run in runs.items()}
+        fresh = [run for run in runs.values() if not run.nbytes]
+        if self._remote:
+            list(self._readers.map(Run.contents, fresh))  # it is the waiting that is shared
+        elif len(fresh) > 1:
+            # Side by side in as many parts as there are cores, each large enough for numpy to have much to do at
+            # a time: runs one by one would only get in each other's way.
+            parts = [fresh[i :: self._workers] for i in range(self._workers)]
+            list(self._readers.map(read_together, filter(None, parts)))
+        contents = {name: run.contents() for name, run in runs.items()}
         self._keep(runs)
         return contents
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2, types_pb2
 
-from tb_mindformers_plugin.eventfile import EventFile, decode
+from tb_mindformers_plugin.eventfile import EventFile, decode, reader
 
 Value = summary_pb2.Summary.Value
 SCALARS_METADATA = summary_pb2.SummaryMetadata(
@@ -240,3 +240,45 @@ def test_every_truncation(tmp_path):
         path.write_bytes(data)
         rest = reader.read()
         assert len(rest.columns.get("loss", [])) == len(records) - whole
+
+
+def test_many_files_together_are_each_as_alone(tmp_path, monkeypatch):
+    """Sound, damaged, cut short, empty, large and growing files: read in one go, then followed one by one."""
+    monkeypatch.setattr(reader, "_BLOCK", 20_000)
+    monkeypatch.setattr(reader, "_BATCH", 30_000)
+    rng = random.Random(0)
+    contents = []
+    for n in range(60):
+        records = [
+            event_bytes.scalars(step, loss=step * n, **({"lr": 0.1, "x" * (n % 7): 2.0} if step % 3 else {}))
+            for step in range(rng.choice([0, 3, 40, 120]))
+        ]
+        data = event_bytes.version() + b"".join(records)
+        data = {0: data, 1: data[: rng.randrange(len(data))], 2: damaged(data, rng), 3: b"", 4: data * 4}[n % 5]
+        contents.append(data)
+    paths = []
+    for n, data in enumerate(contents):
+        path = tmp_path / f"{n}.tfevents"
+        path.write_bytes(data)
+        paths.append(path)
+    paths.insert(30, tmp_path / "missing.tfevents")
+    together = [EventFile(str(path)) for path in paths]
+    chunks = reader.read_together(together)
+    assert isinstance(chunks.pop(30), FileNotFoundError)
+    del paths[30], together[30]
+    alone = [EventFile(str(path)) for path in paths]
+    for path, chunk, one, other in zip(paths, chunks, together, alone):
+        assert_same_chunk(chunk, other.read(), path)
+        with path.open("ab") as file:
+            file.write(event_bytes.scalars(1000, loss=7.0))
+        assert_same_chunk(one.read(), other.read(), path)
+
+
+def assert_same_chunk(a, b, where):
+    assert (a.anew, a.damage, a.problems, a.health, a.last_wall, a.other_records) == (
+        (b.anew, b.damage, b.problems, b.health, b.last_wall, b.other_records)
+    ), where
+    assert list(a.columns) == list(b.columns), where
+    for tag, column in a.columns.items():
+        for name in ("step", "wall", "value"):
+            assert getattr(column, name).tobytes() == getattr(b.columns[tag], name).tobytes(), (where, tag)
