@@ -119,5 +119,6 @@ def _positive(name: str, value: Any) -> float:
         number = math.inf
     # Beyond float32 it would be infinite on the device, and infinity / infinity is NaN.
     if not 0.0 < number <= _LARGEST:
-        raise ValueError(f"{name} must be a finite number > 0 that float32 can hold, got {value!r}")
+        limit = " (float32 holds up to 3.4e38)" if number > _LARGEST else ""
+        raise ValueError(f"{name} must be a finite number > 0, got {value!r}{limit}")
     return number

@@ -268,8 +268,10 @@ def _by_file(parts: dict[bytes, list[_Part]], bounds: Indices) -> list[dict[byte
         for i, (first, stop) in enumerate(zip(cut[:-1], cut[1:])):
             if first < stop:
                 # Copies: a run that is dropped must not be kept in memory by another.
-                columns = (whole.order, whole.step, whole.wall, whole.value)
-                files[i][tag] = _Part(*(column[first:stop].copy() for column in columns))
+                part = slice(first, stop)
+                files[i][tag] = _Part(
+                    whole.order[part].copy(), whole.step[part].copy(), whole.wall[part].copy(), whole.value[part].copy()
+                )
     return files
 
 
