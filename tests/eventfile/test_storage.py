@@ -278,12 +278,17 @@ def test_a_file_url_is_a_path(tmp_path):
     assert storage.is_remote("simplecache::s3://b/logs")
 
 
-def test_a_local_file_is_opened_once_for_each_look(tmp_path, monkeypatch):
+def test_a_local_file_is_opened_once_for_each_look_that_finds_something(tmp_path, monkeypatch):
     path = event_bytes.write(tmp_path, event_bytes.scalars(1, loss=1.0))
     opened = []
     real = builtins.open
     monkeypatch.setattr(builtins, "open", lambda *a, **k: opened.append(a) or real(*a, **k))
     reader = EventFile(str(path))
     reader.read()
-    reader.read()
-    assert len(opened) == 2
+    assert reader.read().empty
+    assert len(opened) == 1
+    with path.open("ab") as file:
+        file.write(event_bytes.scalars(2, loss=1.0))
+    opened.clear()
+    assert not reader.read().empty
+    assert len(opened) == 1
