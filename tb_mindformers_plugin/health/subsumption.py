@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Callable, Mapping, Sequence
+from typing import Mapping, Sequence
 
 from tb_mindformers_plugin.health.finding import Finding
+from tb_mindformers_plugin.health.robust import times
 from tb_mindformers_plugin.health.series import RunSeries, Series
 
 #: Rule -> the rules that it hides where both speak of the same steps.
@@ -13,7 +14,7 @@ HIDES: Mapping[str, Sequence[str]] = {
     "loss_oscillation": ("loss_spike", "loss_divergence", "loss_rising", "loss_plateau"),
     "loss_periodic": ("loss_divergence", "loss_rising", "loss_oscillation"),
     "resume_discontinuity": ("loss_divergence", "loss_rising"),
-    "loss_divergence": ("loss_rising", "loss_spike"),
+    "loss_divergence": ("loss_rising", "loss_spike", "loss_oscillation"),
     "non_finite": ("loss_plateau",),
     "zero_loss": ("non_finite", "loss_plateau", "grad_vanishing"),
 }
@@ -27,7 +28,7 @@ _JOIN_POINTS = 64
 def without_consequences(run: RunSeries, findings: Sequence[Finding]) -> list[Finding]:
     """Returns the findings without those that another explains.
 
-    Oscillation hides spikes, divergence, rise and plateau; a period hides divergence, rise and
+    Oscillation hides spikes, divergence (unless the loss left by more than it swings), rise and plateau; a period hides divergence, rise and
     oscillation; a join hides divergence and rise just behind it; divergence hides the rise and the
     spikes in it; a spike or a divergence takes up the explosion of the grad norm before it ("grad norm
     led by 5 steps"); a loss that is no number hides a plateau, and the grad norm that is none with it.
@@ -44,6 +45,11 @@ def _hides(run: RunSeries, other: Finding, finding: Finding) -> bool:
     if other.rule == "resume_discontinuity":
         near = _points(run, _JOIN_POINTS)
         return other.severity != "info" and abs(finding.first_step - other.first_step) <= near
+    if {other.rule, finding.rule} == {"loss_oscillation", "loss_divergence"} and _overlap(other, finding, 0):
+        swings, leaves = (other, finding) if other.rule == "loss_oscillation" else (finding, other)
+        # A saw-tooth moves the medians by as much as it swings; what went further away has left.
+        left = float(leaves.evidence["ratio"]) - 1 > 3 * float(swings.evidence["relative"])
+        return left == (other is leaves)
     if other.rule == "loss_divergence" and finding.rule == "loss_spike":
         return other.first_step - _points(run, 32) <= finding.first_step <= other.last_step
     if other.rule == "non_finite":
@@ -72,33 +78,42 @@ def _with_leads(run: RunSeries, findings: Sequence[Finding]) -> list[Finding]:
     near = _points(run, LEAD_POINTS)
     taken: dict[int, Finding] = {}
     absorbed: set[int] = set()
-    is_of: Callable[[Finding, Finding], bool] = lambda explosion, jump: (  # noqa: E731
-        jump.first_step - near <= explosion.first_step <= max(jump.last_step, jump.peak_step)
-    )
     for explosion in explosions:
-        jump = next((j for j in jumps if is_of(explosion, j)), None)
+        jump = next((j for j in jumps if j.first_step - near <= explosion.first_step <= j.last_step), None)
         if jump is None:
             continue
         absorbed.add(id(explosion))
         if id(jump) not in taken:
-            taken[id(jump)] = _led(jump, explosion)
+            taken[id(jump)] = _led(run, jump, explosion)
     return [taken.get(id(f), f) for f in findings if id(f) not in absorbed]
 
 
-def _led(jump: Finding, explosion: Finding) -> Finding:
+def _led(run: RunSeries, jump: Finding, explosion: Finding) -> Finding:
     """The jump, with what the grad norm did before it."""
-    steps = jump.peak_step - explosion.first_step
-    times = explosion.evidence.get("ratio", 1)
+    ratio = float(explosion.evidence["ratio"])
+    steps = jump.peak_step - _rise_began(run, explosion)
     if steps > 0:
         plural = "s" if steps != 1 else ""
-        en = f" The grad norm led by {steps:,} step{plural}, up to ×{times:,.0f} its level."
-        zh = f" 梯度范数提前 {steps:,} 步上升，最高达平时的 {times:,.0f} 倍。"
+        en = f" The grad norm led its peak by {steps:,} step{plural}, up to {times(ratio)} its level."
+        zh = f" 梯度范数先于峰值 {steps:,} 步上升，最高达平时的 {times(ratio)}。"
     else:
-        en = f" The grad norm jumped with it, to ×{times:,.0f} its level."
-        zh = f" 梯度范数同时跳升至平时的 {times:,.0f} 倍。"
+        en = f" The grad norm jumped with it, to {times(ratio)} its level."
+        zh = f" 梯度范数同时跳升至平时的 {times(ratio)}。"
     return dataclasses.replace(
         jump,
         message=jump.message + en,
         message_zh=jump.message_zh + zh,
-        evidence={**jump.evidence, "grad_norm_led_steps": steps, "grad_norm_ratio": times},
+        evidence={**jump.evidence, "grad_norm_led_steps": steps, "grad_norm_ratio": ratio},
     )
+
+
+def _rise_began(run: RunSeries, explosion: Finding) -> int:
+    """The step at which the grad norm, before it jumped, left twice its level."""
+    norm = run.finite("grad_norm")
+    if norm is None:
+        return explosion.first_step
+    i = norm.at_or_after(explosion.first_step)
+    earliest = max(i - LEAD_POINTS, 0)
+    while i > earliest and norm.value[i - 1] > 2 * float(explosion.evidence["before"]):
+        i -= 1
+    return int(norm.step[i])

@@ -21,7 +21,7 @@ import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import groups, number, ratio_loss, sigma_iqr
+from tb_mindformers_plugin.health.robust import groups, number, ratio_loss, sigma_iqr, times
 from tb_mindformers_plugin.health.rolling import baseline, may_jump
 from tb_mindformers_plugin.health.series import RunSeries, Series
 
@@ -112,8 +112,8 @@ def _explosion(run: RunSeries, curve: Series, first: int, last: int, median: flo
     else:
         severity = "info"
     step = int(curve.step[peak])
-    en = f"Grad norm jumped from {number(level)} to {number(float(curve.value[peak]))} (×{ratio:,.0f}) at step {step:,}"
-    zh = f"梯度范数在第 {step:,} 步从 {number(level)} 跳到 {number(float(curve.value[peak]))}（×{ratio:,.0f}）"
+    en = f"Grad norm jumped from {number(level)} to {number(float(curve.value[peak]))} ({times(ratio)}) at step {step:,}"
+    zh = f"梯度范数在第 {step:,} 步从 {number(level)} 跳到 {number(float(curve.value[peak]))}（{times(ratio)}）"
     if broken:
         en, zh = en + ", and the loss became NaN or infinite", zh + "，随后损失变为 NaN 或无穷大"
     elif risen or moved:
@@ -159,19 +159,19 @@ def _heavy_tail(curve: Series, mild: list[Finding]) -> Finding:
     first, last, peak = (
         curve.at_or_after(step) for step in (mild[0].first_step, mild[-1].last_step, worst.peak_step)
     )
-    times = float(worst.evidence["ratio"])
+    ratio = float(worst.evidence["ratio"])
     return curve.finding(
         "grad_explosion",
         "info",
         (first, last, peak),
         Text(
-            f"Grad norm is heavy-tailed: {len(mild):,} outliers of more than ten times its level, up to ×{times:,.0f} "
+            f"Grad norm is heavy-tailed: {len(mild):,} outliers of more than ten times its level, up to {times(ratio)} "
             f"at step {worst.peak_step:,}; the loss did not follow.",
-            f"梯度范数呈重尾分布：共 {len(mild):,} 次超过平时十倍的离群值，第 {worst.peak_step:,} 步最高达 ×{times:,.0f}；"
+            f"梯度范数呈重尾分布：共 {len(mild):,} 次超过平时十倍的离群值，第 {worst.peak_step:,} 步最高达 {times(ratio)}；"
             "损失未受影响。",
         ),
         _ADVICE["tail"],
-        {"groups": len(mild), "ratio": times},
+        {"groups": len(mild), "ratio": ratio},
     )
 
 
