@@ -2,7 +2,8 @@
 
 Definition: the initial descent ends at the first growth, or after 20 unchanged points, or below 2^8.
 Warning: at least 4 halvings within 200 points without growth, down to a quarter or less of the lowest
-value that the scale had settled at so far. Critical: at most 1 for 50 points or more after being higher.
+value that the scale had settled at so far, and to 2^15 or less (from above that it may well look for its
+level). Critical: at most 1 for 50 points or more after being higher.
 One finding from the first halving on.
 
 Source: measured definition of this project; the shape of public reports of fp16 trainings.
@@ -39,6 +40,7 @@ class Parameters:
       halvings: fewest halvings in a row.
       within: points in which they happen.
       part: the scale ends at this part of its lowest settled value, or lower.
+      high: a scale above this has not collapsed.
       floor: a scale this low is at its floor.
       floor_points: so many points at the floor are critical.
       settled: so many unchanged points end the initial descent.
@@ -48,6 +50,7 @@ class Parameters:
     halvings: int = 4
     within: int = 200
     part: float = 0.25
+    high: float = 32768.0
     floor: float = 1.0
     floor_points: int = 50
     settled: int = 20
@@ -87,7 +90,7 @@ def loss_scale_collapse(run: RunSeries, parameters: Parameters = Parameters()) -
         begin = np.searchsorted(falls, falls - p.within, side="right")
         many = total[1:] - total[begin] >= p.halvings
         at_floor = end - first >= p.floor_points and _longest_low(v[first:end], p.floor) >= p.floor_points
-        if (many & (v[falls] <= p.part * lowest)).any() or at_floor:
+        if (many & (v[falls] <= min(p.part * lowest, p.high))).any() or at_floor:
             found.append((first, end - 1, int(total[-1])))
     result = []
     for first, last, halvings in found:

@@ -2,7 +2,8 @@
 
 Definition: without the first 10 points, medians m of 10 points of the throughput (or of 1 / step time);
 ref = running maximum of the medians of 4 blocks; slow when m < 0.8 ref and ref - m > 5 s/sqrt 10, s the
-sigma of a block, for at least 50 points. Warning if it is on at the end or lasts max(200 points, 5 % of
+sigma of a block, for at least 50 points; and their median is below 0.8 of, and 4 sigmas below, what the
+400 blocks before were as a rule (a machine that is now fast, now slow, has no drop). Warning if it is on at the end or lasts max(200 points, 5 % of
 those so far), else info. The first step is where 12 blocks before and 12 behind differ most.
 
 Source: measured definition of this project.
@@ -19,7 +20,7 @@ import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import blocks, levels, number, stretches
+from tb_mindformers_plugin.health.robust import blocks, levels, number, sigma_iqr, stretches
 from tb_mindformers_plugin.health.series import Floats, RunSeries
 
 _ADVICE = {
@@ -41,6 +42,7 @@ class Parameters:
       points: fewest points.
       warning_points: so many points are a warning.
       warning_part: as are so many of the points so far.
+      sigmas: and below the blocks before by so many of their sigmas.
       skip: points at the beginning that do not count.
     """
 
@@ -49,10 +51,12 @@ class Parameters:
     points: int = 50
     warning_points: int = 200
     warning_part: float = 0.05
+    sigmas: float = 4.0
     skip: int = 10
 
 
 _BLOCK = 10
+_HISTORY = 400
 
 
 def throughput_drop(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:
@@ -88,6 +92,11 @@ def throughput_drop(run: RunSeries, parameters: Parameters = Parameters()) -> li
     for first, last in stretches(slow, bridge=1):
         if (last - first + 1) * _BLOCK < p.points:
             continue
+        now = float(np.median(m[b[first] : b[last] + 1]))
+        before = m[max(int(b[first]) - _HISTORY, 0) : int(b[first])]
+        usual = float(np.median(before))
+        if now > p.part * usual or now > usual - p.sigmas * sigma_iqr(before):
+            continue
         on = last >= len(slow) - 2
         points = (last - first + 1) * _BLOCK
         long = points >= max(p.warning_points, p.warning_part * (int(b[last]) + 1) * _BLOCK)
@@ -95,8 +104,6 @@ def throughput_drop(run: RunSeries, parameters: Parameters = Parameters()) -> li
         end = len(curve) - 1 if on else min((int(b[last]) + 1) * _BLOCK, len(curve)) - 1
         if begin >= end:
             begin = int(b[first]) * _BLOCK
-        usual = float(ref[first])
-        now = float(np.median(m[b[first] : b[last] + 1]))
         step = int(curve.step[begin])
         fall = 1 - now / usual
         ends = ("; it is still slow", "，仍未恢复") if on else (f" until step {int(curve.step[end]):,}", f"，持续到第 {int(curve.step[end]):,} 步")
