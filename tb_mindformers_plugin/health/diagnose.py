@@ -20,9 +20,7 @@ logger = logging.getLogger("tb_mindformers_plugin")
 Parameters = Mapping[str, Any]
 
 
-def diagnose(
-    run: RunContents, parameters: Optional[Parameters] = None, now: Optional[float] = None
-) -> list[Finding]:
+def diagnose(run: RunContents, parameters: Optional[Parameters] = None, now: Optional[float] = None) -> list[Finding]:
     """Returns what the rules find in the current curves of `run`, worst first.
 
     Args:

@@ -56,7 +56,9 @@ class Series:
     def values_at(self, step: npt.NDArray[np.int64]) -> Floats:
         """(k,) the last value at or before each step; NaN before the first."""
         place = np.searchsorted(self.step, step, side="right") - 1
-        return np.where(place >= 0, self.value[np.maximum(place, 0)], np.nan) if len(self) else np.full(len(step), np.nan)
+        return (
+            np.where(place >= 0, self.value[np.maximum(place, 0)], np.nan) if len(self) else np.full(len(step), np.nan)
+        )
 
     def finding(
         self,

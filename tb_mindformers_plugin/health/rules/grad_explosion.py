@@ -88,7 +88,9 @@ def grad_explosion(run: RunSeries, parameters: Parameters = Parameters()) -> lis
     s = np.maximum(base.sigma(), p.floor)
     jumped = (up > rise) & (up > p.z * s) & (up > p.tail * (base.q99 - base.median))
     at, median = at[jumped], base.median[jumped]
-    found = [_explosion(run, curve, first, last, median[np.searchsorted(at, first)], p) for first, last in groups(at, p.gap)]
+    found = [
+        _explosion(run, curve, first, last, median[np.searchsorted(at, first)], p) for first, last in groups(at, p.gap)
+    ]
     mild = [f for f in found if f.severity == "info"]
     if len(mild) > 5 and len(mild) > len(curve) / 200:
         found = [f for f in found if f.severity != "info"]
@@ -112,7 +114,9 @@ def _explosion(run: RunSeries, curve: Series, first: int, last: int, median: flo
     else:
         severity = "info"
     step = int(curve.step[peak])
-    en = f"Grad norm jumped from {number(level)} to {number(float(curve.value[peak]))} ({times(ratio)}) at step {step:,}"
+    en = (
+        f"Grad norm jumped from {number(level)} to {number(float(curve.value[peak]))} ({times(ratio)}) at step {step:,}"
+    )
     zh = f"梯度范数在第 {step:,} 步从 {number(level)} 跳到 {number(float(curve.value[peak]))}（{times(ratio)}）"
     if broken:
         en, zh = en + ", and the loss became NaN or infinite", zh + "，随后损失变为 NaN 或无穷大"
@@ -145,7 +149,10 @@ def _consequence(run: RunSeries, step: int) -> Tuple[bool, bool, bool]:
     if len(before) < 16 or i >= len(loss):
         return broken, False, False
     m = float(np.median(before))
-    s = max(sigma_iqr(before - np.linspace(0, 1, len(before)) * (np.median(before[-16:]) - np.median(before[:16]))), 0.002 * m)
+    s = max(
+        sigma_iqr(before - np.linspace(0, 1, len(before)) * (np.median(before[-16:]) - np.median(before[:16]))),
+        0.002 * m,
+    )
     # A level is what most of the next points have, not the jump itself.
     later = loss.value[i : i + 50]
     risen = len(later) >= 25 and float(np.median(later)) - m > max(6 * s, 0.2 * m)
@@ -156,9 +163,7 @@ def _consequence(run: RunSeries, step: int) -> Tuple[bool, bool, bool]:
 
 def _heavy_tail(curve: Series, mild: list[Finding]) -> Finding:
     worst = max(mild, key=lambda f: float(f.evidence["ratio"]))
-    first, last, peak = (
-        curve.at_or_after(step) for step in (mild[0].first_step, mild[-1].last_step, worst.peak_step)
-    )
+    first, last, peak = (curve.at_or_after(step) for step in (mild[0].first_step, mild[-1].last_step, worst.peak_step))
     ratio = float(worst.evidence["ratio"])
     return curve.finding(
         "grad_explosion",

@@ -93,7 +93,9 @@ def grad_vanishing(run: RunSeries, parameters: Parameters = Parameters()) -> lis
     learnt = _learnt(run, int(norm.step[first]))
     low = float(y[found[0][0] : found[-1][1] + 1].min())
     step = int(norm.step[first])
-    en = f"Grad norm is near zero ({number(low)}, {number(usual)} before) from step {step:,} to {int(norm.step[last]):,}"
+    en = (
+        f"Grad norm is near zero ({number(low)}, {number(usual)} before) from step {step:,} to {int(norm.step[last]):,}"
+    )
     zh = f"梯度范数在第 {step:,} 至 {int(norm.step[last]):,} 步接近 0（{number(low)}，此前为 {number(usual)}）"
     if learnt:
         en, zh = en + "; the loss is nearly 0 too", zh + "；损失也已接近 0"

@@ -77,9 +77,7 @@ def loss_divergence(run: RunSeries, parameters: Parameters = Parameters()) -> li
         return []
     y, s = levels(blocks(loss.value, _BLOCK))
     start = -(-warmup_end(run, loss) // _BLOCK)
-    return [
-        _divergence(run, loss, y, s, *stretch, parameters) for stretch in _stretches(y, s, start, parameters)
-    ]
+    return [_divergence(run, loss, y, s, *stretch, parameters) for stretch in _stretches(y, s, start, parameters)]
 
 
 def _stretches(y: Floats, s: Floats, start: int, p: Parameters) -> Iterator[Tuple[int, int, int]]:
@@ -133,7 +131,9 @@ def _divergence(
     else:
         severity = "warning"
     step = int(loss.step[begin])
-    en = f"Loss left its level of {number(best)} at step {step:,} and rose to {number(float(y[top]))} ({percent(ratio)})"
+    en = (
+        f"Loss left its level of {number(best)} at step {step:,} and rose to {number(float(y[top]))} ({percent(ratio)})"
+    )
     zh = f"损失在第 {step:,} 步离开 {number(best)} 的水平，升至 {number(float(y[top]))}（{percent(ratio)}）"
     if on and falling:
         en, zh = en + "; it is falling again", zh + "，目前正在回落"

@@ -110,7 +110,11 @@ def loss_oscillation(run: RunSeries, parameters: Parameters = Parameters()) -> l
         start, end = begin * size, n - 1 if to_end else (last + 1) * size - 1
         step = int(loss.step[start])
         swing, wide = float(amplitude[top]), float(relative[top])
-        still = ("; it goes on", "，仍在持续") if to_end else (f" until step {int(loss.step[end]):,}", f"，持续到第 {int(loss.step[end]):,} 步")
+        still = (
+            ("; it goes on", "，仍在持续")
+            if to_end
+            else (f" until step {int(loss.step[end]):,}", f"，持续到第 {int(loss.step[end]):,} 步")
+        )
         result.append(
             loss.finding(
                 RULE.id,

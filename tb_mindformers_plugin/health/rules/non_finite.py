@@ -111,7 +111,15 @@ def _of_curve(curve: Series, skipped: Optional[Mask], unlogged: int, parameters:
 
 
 def _english(
-    role: str, kinds: list[str], points: int, of: int, first: int, last: int, excused: bool, recovers: bool, missing: int
+    role: str,
+    kinds: list[str],
+    points: int,
+    of: int,
+    first: int,
+    last: int,
+    excused: bool,
+    recovers: bool,
+    missing: int,
 ) -> str:
     title = ROLES[role].title
     share = "" if points == 1 else f" at {points:,} of {of:,} logged steps"
@@ -124,7 +132,15 @@ def _english(
 
 
 def _chinese(
-    role: str, kinds: list[str], points: int, of: int, first: int, last: int, excused: bool, recovers: bool, missing: int
+    role: str,
+    kinds: list[str],
+    points: int,
+    of: int,
+    first: int,
+    last: int,
+    excused: bool,
+    recovers: bool,
+    missing: int,
 ) -> str:
     where = f"第 {first:,} 步" if first == last else f"第 {first:,} 至 {last:,} 步"
     share = "" if points == 1 else f"（{of:,} 个记录点中有 {points:,} 个）"

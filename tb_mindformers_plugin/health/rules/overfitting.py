@@ -72,7 +72,7 @@ def overfitting(run: RunSeries, parameters: Parameters = Parameters()) -> list[F
     ... })
     >>> (found,) = overfitting(run)
     >>> found.severity, found.first_step
-    ('warning', 500)
+    ('warning', 600)
     """
     found = _by_loss(run, parameters)
     return found or _by_accuracy(run, parameters)
@@ -160,9 +160,7 @@ def _by_loss(run: RunSeries, p: Parameters) -> list[Finding]:
 def _joined(found: list[Finding]) -> Finding:
     worst = max(found, key=lambda f: float(f.evidence["worst"]))
     severity = "warning" if any(f.severity == "warning" for f in found) else "info"
-    return dataclasses.replace(
-        worst, severity=severity, first_step=found[0].first_step, last_step=found[-1].last_step
-    )
+    return dataclasses.replace(worst, severity=severity, first_step=found[0].first_step, last_step=found[-1].last_step)
 
 
 def _different_axes(evals: Series, train: Series) -> bool:

@@ -106,7 +106,11 @@ def throughput_drop(run: RunSeries, parameters: Parameters = Parameters()) -> li
             begin = int(b[first]) * _BLOCK
         step = int(curve.step[begin])
         fall = 1 - now / usual
-        ends = ("; it is still slow", "，仍未恢复") if on else (f" until step {int(curve.step[end]):,}", f"，持续到第 {int(curve.step[end]):,} 步")
+        ends = (
+            ("; it is still slow", "，仍未恢复")
+            if on
+            else (f" until step {int(curve.step[end]):,}", f"，持续到第 {int(curve.step[end]):,} 步")
+        )
         was, became = (1 / usual, 1 / now) if timed else (usual, now)
         what = ("Steps take", "每步耗时") if timed else ("Throughput is", "吞吐量为")
         found.append(
