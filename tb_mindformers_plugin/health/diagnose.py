@@ -47,7 +47,8 @@ def diagnose_arrays(
       series: role -> (step, wall or None, value), each (n,).
       manifest: what the run says of itself.
       restarts: steps at which it was taken up again.
-      parameters, now: as for `diagnose`.
+      parameters: as for `diagnose`.
+      now: as for `diagnose`.
 
     Raises:
       ValueError: an unknown role or rule, or arrays of different lengths.

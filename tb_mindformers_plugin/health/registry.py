@@ -42,7 +42,7 @@ class Rule:
         return inspect.getdoc(inspect.getmodule(self.function)) or ""
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def registry() -> Mapping[str, Rule]:
     """Returns the rules by id, in the order of their names.
 

@@ -75,7 +75,9 @@ def may_jump(values: Floats, z: float, relative: float = 0.0, absolute: float = 
 
     Args:
       values: (n,) finite.
-      z, relative, absolute: how far above.
+      z: how far above, in sigmas.
+      relative: how far above, as a part of the median.
+      absolute: how far above.
     """
     early = np.arange(LEAST, min(len(values), WINDOW))
     whole = len(values) // _BLOCK

@@ -72,8 +72,12 @@ class Series:
         """Makes a finding of these points.
 
         Args:
-          rule, severity, message, advice, evidence: of the finding.
+          rule: its rule's id.
+          severity: one of `SEVERITIES`.
           span: indices of the first, last and worst point.
+          message: what happened, where, how much.
+          advice: what to look at and what to try.
+          evidence: the numbers that it rests on.
         """
         first, last, peak = (int(self.step[i]) for i in span)
         return Finding(

@@ -28,10 +28,11 @@ _JOIN_POINTS = 64
 def without_consequences(run: RunSeries, findings: Sequence[Finding]) -> list[Finding]:
     """Returns the findings without those that another explains.
 
-    Oscillation hides spikes, divergence (unless the loss left by more than it swings), rise and plateau; a period hides divergence, rise and
-    oscillation; a join hides divergence and rise just behind it; divergence hides the rise and the
-    spikes in it; a spike or a divergence takes up the explosion of the grad norm before it ("grad norm
-    led by 5 steps"); a loss that is no number hides a plateau, and the grad norm that is none with it.
+    Oscillation hides spikes, rise, plateau, and a divergence that went no further than it swings (one that
+    did hides it); a period hides divergence, rise and oscillation; a join hides divergence and rise just
+    behind it; divergence hides the rise and the spikes in it; a spike or a divergence takes up the
+    explosion of the grad norm before it ("grad norm led its peak by 5 steps"); a loss that is no number
+    hides a plateau, and the grad norm that is none with it.
     """
     kept = [f for f in findings if not any(_hides(run, other, f) for other in findings if other is not f)]
     return _with_leads(run, kept)

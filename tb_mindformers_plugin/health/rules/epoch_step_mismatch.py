@@ -93,7 +93,8 @@ def epoch_step_mismatch(run: RunSeries, parameters: Parameters = Parameters()) -
             Text(
                 f"Epoch does not fit the step from step {step:,} on: it is {value} at step {end:,}, where "
                 f"{per_epoch:,} steps per epoch make {should}.",
-                f"从第 {step:,} 步起 epoch 与步数不符：第 {end:,} 步的 epoch 为 {value}，而按每 epoch {per_epoch:,} 步应为 {should}。",
+                f"从第 {step:,} 步起 epoch 与步数不符：第 {end:,} 步的 epoch 为 {value}，而按每 epoch "
+                f"{per_epoch:,} 步应为 {should}。",
             ),
             _ADVICE["mismatch"],
             {"points": len(off), "epoch": float(curve.value[last]), "expected": float(expected[last])},

@@ -90,7 +90,8 @@ def frequent_overflow(run: RunSeries, parameters: Parameters = Parameters()) -> 
             "warning",
             (begin, end, start + int(last[worst]) - 1),
             Text(
-                f"{'At least ' if bound else ''}{total:,} of {within:,.0f} steps ({total / within:.0%}) were skipped for "
+                f"{'At least ' if bound else ''}{total:,} of {within:,.0f} steps "
+                f"({total / within:.0%}) were skipped for "
                 f"overflow from step {steps[0]} to {steps[1]}.",
                 f"第 {steps[0]} 至 {steps[1]} 步中{'至少' if bound else ''}有 {total:,} 步（共 {within:,.0f} 步，"
                 f"{total / within:.0%}）因溢出被跳过。",

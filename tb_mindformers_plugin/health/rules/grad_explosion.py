@@ -4,7 +4,8 @@ Definition: the jump test of `loss_spike` on the logarithm of the grad norm: mor
 median of the 128 points before, sigma at least 0.05. Critical: the loss is not finite within 50 points,
 or its level rose by more than max(6 sigma, 20 %). Warning: 60 times the median or more, or 30 times at
 two points or more, or the median of the next 10 losses more than 3 sigma up. Else info. More than 5
-groups, and more than one per 200 points, are one info: the grad norm is heavy-tailed.
+groups that the loss did not follow, and more than one per 200 points, are one info: the grad norm is
+heavy-tailed.
 
 Source: measured definition of this project.
 
@@ -91,9 +92,9 @@ def grad_explosion(run: RunSeries, parameters: Parameters = Parameters()) -> lis
     found = [
         _explosion(run, curve, first, last, median[np.searchsorted(at, first)], p) for first, last in groups(at, p.gap)
     ]
-    mild = [f for f in found if f.severity == "info"]
+    mild = [f for f in found if not f.evidence["loss_followed"]]
     if len(mild) > 5 and len(mild) > len(curve) / 200:
-        found = [f for f in found if f.severity != "info"]
+        found = [f for f in found if f.evidence["loss_followed"]]
         found.append(_heavy_tail(curve, mild))
     return found
 
@@ -130,7 +131,13 @@ def _explosion(run: RunSeries, curve: Series, first: int, last: int, median: flo
         (first, last, peak),
         Text(en + ".", zh + "。"),
         _ADVICE["explosion"],
-        {"before": level, "peak": float(curve.value[peak]), "ratio": ratio, "points": last - first + 1},
+        {
+            "before": level,
+            "peak": float(curve.value[peak]),
+            "ratio": ratio,
+            "points": last - first + 1,
+            "loss_followed": broken or risen or moved,
+        },
     )
 
 
@@ -172,7 +179,8 @@ def _heavy_tail(curve: Series, mild: list[Finding]) -> Finding:
         Text(
             f"Grad norm is heavy-tailed: {len(mild):,} outliers of more than ten times its level, up to {times(ratio)} "
             f"at step {worst.peak_step:,}; the loss did not follow.",
-            f"梯度范数呈重尾分布：共 {len(mild):,} 次超过平时十倍的离群值，第 {worst.peak_step:,} 步最高达 {times(ratio)}；"
+            f"梯度范数呈重尾分布：共 {len(mild):,} 次超过平时十倍的离群值，第 {worst.peak_step:,} 步最"
+            f"高达 {times(ratio)}；"
             "损失未受影响。",
         ),
         _ADVICE["tail"],

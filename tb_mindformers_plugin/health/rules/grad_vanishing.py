@@ -74,7 +74,8 @@ def grad_vanishing(run: RunSeries, parameters: Parameters = Parameters()) -> lis
                 "info",
                 (0, zeros - 1, 0),
                 Text(
-                    f"Grad norm is 0 at the first {zeros:,} of {len(g):,} points: it is not logged, rather than vanishing.",
+                    f"Grad norm is 0 at the first {zeros:,} of {len(g):,} points: it is not logged, "
+                    "rather than vanishing.",
                     f"梯度范数在前 {zeros:,} 个记录点（共 {len(g):,} 个）上均为 0：应是没有记录，而非梯度消失。",
                 ),
                 _ADVICE["not_logged"],

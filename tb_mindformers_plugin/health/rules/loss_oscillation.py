@@ -123,7 +123,8 @@ def loss_oscillation(run: RunSeries, parameters: Parameters = Parameters()) -> l
                 Text(
                     f"Loss swings by ±{number(swing)} (±{wide:.0%} of its level, ±{base:.0%} before) from step "
                     f"{step:,} on{still[0]}.",
-                    f"损失从第 {step:,} 步起以 ±{number(swing)} 的幅度振荡（为其水平的 ±{wide:.0%}，此前为 ±{base:.0%}）{still[1]}。",
+                    f"损失从第 {step:,} 步起以 ±{number(swing)} 的幅度振荡（为其水平的 ±{wide:.0%}，此"
+                    f"前为 ±{base:.0%}）{still[1]}。",
                 ),
                 _ADVICE["oscillation"],
                 {"amplitude": swing, "relative": wide, "before": base, "still_on": to_end},

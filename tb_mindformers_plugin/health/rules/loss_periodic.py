@@ -92,7 +92,8 @@ def loss_periodic(run: RunSeries, parameters: Parameters = Parameters()) -> list
                     Text(
                         f"Loss repeats every {steps:,} steps{en}: it swings by {np.expm1(swing):.0%} in each period "
                         f"(autocorrelation {correlation:.2f}).",
-                        f"损失每 {steps:,} 步{zh}重复一次：每个周期内波动 {np.expm1(swing):.0%}（自相关 {correlation:.2f}）。",
+                        f"损失每 {steps:,} 步{zh}重复一次：每个周期内波动 {np.expm1(swing):.0%}（自相"
+                        f"关 {correlation:.2f}）。",
                     ),
                     _ADVICE["periodic"],
                     {

@@ -124,8 +124,14 @@ def _finding(run: RunSeries, loss: Series, y: Floats, first: int, stop: int, p: 
     ratio = float(y[top]) / base
     step = int(loss.step[begin])
     last = int(loss.step[end])
-    en = f"Loss rose slowly from {number(base)} at step {step:,} to {number(float(y[top]))} ({percent(ratio)}) by step {last:,}"
-    zh = f"损失从第 {step:,} 步的 {number(base)} 缓慢上升，到第 {last:,} 步升至 {number(float(y[top]))}（{percent(ratio)}）"
+    en = (
+        f"Loss rose slowly from {number(base)} at step {step:,} to {number(float(y[top]))} "
+        f"({percent(ratio)}) by step {last:,}"
+    )
+    zh = (
+        f"损失从第 {step:,} 步的 {number(base)} 缓慢上升，到第 {last:,} 步升至 "
+        f"{number(float(y[top]))}（{percent(ratio)}）"
+    )
     ends = ("; it is still up", "，目前仍偏高") if still else ("; it has come back since", "，之后已回落")
     return loss.finding(
         "loss_rising",

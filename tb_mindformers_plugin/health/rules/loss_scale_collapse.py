@@ -27,7 +27,8 @@ _ADVICE = {
     "collapse": Text(
         "Look at the grad norm and the activations from the first halving on: gradients overflow at any scale, so "
         "steps are skipped and nothing is learnt. Lower the learning rate, clip, or train in bfloat16.",
-        "查看从第一次减半起的梯度范数和激活值：任何缩放下梯度都在溢出，更新被跳过，模型没有在学习。请降低学习率、启用裁剪，或改用 bfloat16。",
+        "查看从第一次减半起的梯度范数和激活值：任何缩放下梯度都在溢出，更新被跳过，模型没有在学习。请"
+        "降低学习率、启用裁剪，或改用 bfloat16。",
     )
 }
 
@@ -99,11 +100,13 @@ def loss_scale_collapse(run: RunSeries, parameters: Parameters = Parameters()) -
         critical = sits >= p.floor_points
         steps = f"{int(curve.step[first]):,}", f"{int(curve.step[low]):,}"
         en = (
-            f"Loss scale fell from {number(float(v[first - 1]))} to {number(float(v[low]))} between steps {steps[0]} and "
+            f"Loss scale fell from {number(float(v[first - 1]))} to {number(float(v[low]))} between "
+            f"steps {steps[0]} and "
             f"{steps[1]}: {halvings:,} halvings, each a skipped step"
         )
         zh = (
-            f"loss scale 在第 {steps[0]} 至 {steps[1]} 步从 {number(float(v[first - 1]))} 降到 {number(float(v[low]))}："
+            f"loss scale 在第 {steps[0]} 至 {steps[1]} 步从 {number(float(v[first - 1]))} 降到 "
+            f"{number(float(v[low]))}："
             f"减半 {halvings:,} 次，每次都跳过一步更新"
         )
         if critical:

@@ -147,7 +147,8 @@ def _against(lr: Series, low: Floats, high: Floats, p: Parameters) -> list[Findi
             "warning",
             (first, last, worst),
             Text(
-                f"Learning rate is not the declared schedule's at {points:,} points from step {steps[0]} to {steps[1]}: "
+                f"Learning rate is not the declared schedule's at {points:,} points from step "
+                f"{steps[0]} to {steps[1]}: "
                 f"{number(float(v[worst]))} instead of {number(should)} at step {steps[2]}.",
                 f"第 {steps[0]} 至 {steps[1]} 步有 {points:,} 个记录点的学习率与声明的调度不符：第 {steps[2]} 步为 "
                 f"{number(float(v[worst]))}，应为 {number(should)}。",
@@ -180,9 +181,11 @@ def _undeclared(run: RunSeries, lr: Series, p: Parameters) -> list[Finding]:
                 severity,
                 (i, i, i),
                 Text(
-                    f"Learning rate jumped from {number(before)} to {number(after)}{f' ({change})' if change else ''} at "
+                    f"Learning rate jumped from {number(before)} to "
+                    f"{number(after)}{f' ({change})' if change else ''} at "
                     f"step {step:,}, which no schedule foretold.",
-                    f"第 {step:,} 步学习率从 {number(before)} 突变为 {number(after)}{f'（{change}）' if change else ''}，"
+                    f"第 {step:,} 步学习率从 {number(before)} 突变为 "
+                    f"{number(after)}{f'（{change}）' if change else ''}，"
                     "不符合任何调度规律。",
                 ),
                 _ADVICE["jump"],
@@ -219,12 +222,12 @@ def _judge(lr: Series, at: Any, ratios: Floats, k: int) -> Optional[str]:
         if j != i
     )
     if ratio > 1:
-        if v[i] > 1.01 * peak:
-            return "warning"
-        if undone:
-            return "warning"
-        fell = v[i - 1] < 0.6 * peak and v[i] >= 0.3 * peak
-        return None if fell else "info"
+        # A cosine with restarts whose warm-up cut the first peak short comes back above it.
+        top = int(np.argmax(v[:i]))
+        smooth = not any(top < int(j) < i and v[int(j)] < v[int(j) - 1] for j in at)
+        if smooth and v[i - 1] < 0.6 * peak and 0.3 * peak <= v[i] <= 1.3 * peak:
+            return None
+        return "warning" if undone or v[i] > 1.01 * peak else "info"
     if undone:
         return "warning"
     before, after = v[max(i - 4, 0) : i], v[i : i + 4]

@@ -93,7 +93,8 @@ def _by_loss(run: RunSeries, p: Parameters) -> list[Finding]:
                     f"Evals (steps {int(evals.step[0]):,} to {int(evals.step[-1]):,}) and training (steps "
                     f"{int(train.step[0]):,} to {int(train.step[-1]):,}) are counted on different axes: overfitting "
                     "cannot be judged.",
-                    f"评估（第 {int(evals.step[0]):,} 至 {int(evals.step[-1]):,} 步）与训练（第 {int(train.step[0]):,} 至 "
+                    f"评估（第 {int(evals.step[0]):,} 至 {int(evals.step[-1]):,} 步）与训练（第 "
+                    f"{int(train.step[0]):,} 至 "
                     f"{int(train.step[-1]):,} 步）使用不同的步数轴：无法判断是否过拟合。",
                 ),
                 _ADVICE["axes"],
@@ -137,7 +138,8 @@ def _by_loss(run: RunSeries, p: Parameters) -> list[Finding]:
                 "warning" if to_end or m >= p.long else "info",
                 (first, last, top),
                 Text(
-                    f"Eval loss turned at step {steps[0]}: from {number(low)} to {number(high)} ({percent(high / low)}) "
+                    f"Eval loss turned at step {steps[0]}: from {number(low)} to {number(high)} "
+                    f"({percent(high / low)}) "
                     f"at step {steps[1]}, while the train loss went from {number(before)} to {number(now)}.",
                     f"评估损失在第 {steps[0]} 步出现拐点：从 {number(low)} 升至第 {steps[1]} 步的 {number(high)}"
                     f"（{percent(high / low)}），同期训练损失从 {number(before)} 变为 {number(now)}。",

@@ -179,7 +179,8 @@ def _level(run: RunSeries, role: str, restart: int, times: float, severity: str)
         severity,
         (join, min(join + _AFTER, len(curve)) - 1, join),
         Text(
-            f"{title[0]} went from {values[0]} to {values[1]} ({percent(after / before)}) at the restart at step {step:,}.",
+            f"{title[0]} went from {values[0]} to {values[1]} ({percent(after / before)}) at the "
+            f"restart at step {step:,}.",
             f"第 {step:,} 步重启时{title[1]}从 {values[0]} 变为 {values[1]}（{percent(after / before)}）。",
         ),
         _ADVICE[role],

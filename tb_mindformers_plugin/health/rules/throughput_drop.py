@@ -3,8 +3,9 @@
 Definition: without the first 10 points, medians m of 10 points of the throughput (or of 1 / step time);
 ref = running maximum of the medians of 4 blocks; slow when m < 0.8 ref and ref - m > 5 s/sqrt 10, s the
 sigma of a block, for at least 50 points; and their median is below 0.8 of, and 4 sigmas below, what the
-400 blocks before were as a rule (a machine that is now fast, now slow, has no drop). Warning if it is on at the end or lasts max(200 points, 5 % of
-those so far), else info. The first step is where 12 blocks before and 12 behind differ most.
+400 blocks before were as a rule (a machine that is now fast, now slow, has no drop). Warning if it is on
+at the end or lasts max(200 points, 5 % of those so far), else info. The first step is where 12 blocks
+before and 12 behind differ most.
 
 Source: measured definition of this project.
 
@@ -121,7 +122,8 @@ def throughput_drop(run: RunSeries, parameters: Parameters = Parameters()) -> li
                 Text(
                     f"Training is {fall:.0%} slower from step {step:,} on{ends[0]}. {what[0]} {number(became)}, was "
                     f"{number(was)}.",
-                    f"训练从第 {step:,} 步起变慢 {fall:.0%}{ends[1]}。{what[1]} {number(became)}，此前为 {number(was)}。",
+                    f"训练从第 {step:,} 步起变慢 {fall:.0%}{ends[1]}。{what[1]} {number(became)}，此前"
+                    f"为 {number(was)}。",
                 ),
                 _ADVICE["slow"],
                 {"before": was, "now": became, "fall": fall, "still_on": on},

@@ -68,9 +68,11 @@ def zero_loss(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fin
             "critical",
             (first, last, first),
             Text(
-                f"Loss was exactly 0 at {points:,} logged steps from step {span[0]} to {span[1]} while the grad norm was "
+                f"Loss was exactly 0 at {points:,} logged steps from step {span[0]} to {span[1]} "
+                "while the grad norm was "
                 f"{kind}: nothing is learnt.",
-                f"第 {span[0]} 至 {span[1]} 步有 {points:,} 个记录点的损失恰为 0，同时梯度范数为 {kind}：模型没有在学习。",
+                f"第 {span[0]} 至 {span[1]} 步有 {points:,} 个记录点的损失恰为 0，同时梯度范数为 "
+                f"{kind}：模型没有在学习。",
             ),
             _ADVICE["zero"],
             {"points": points, "recovers": last < len(loss) - 1},
