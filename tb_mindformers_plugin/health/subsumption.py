@@ -14,7 +14,7 @@ HIDES: Mapping[str, Sequence[str]] = {
     "loss_oscillation": ("loss_spike", "loss_divergence", "loss_rising", "loss_plateau"),
     "loss_periodic": ("loss_divergence", "loss_rising", "loss_oscillation"),
     "resume_discontinuity": ("loss_divergence", "loss_rising"),
-    "loss_divergence": ("loss_rising", "loss_spike", "loss_oscillation"),
+    "loss_divergence": ("loss_rising", "loss_spike", "loss_oscillation", "clip_saturation"),
     "non_finite": ("loss_plateau",),
     "zero_loss": ("non_finite", "loss_plateau", "grad_vanishing"),
 }
@@ -30,7 +30,7 @@ def without_consequences(run: RunSeries, findings: Sequence[Finding]) -> list[Fi
 
     Oscillation hides spikes, rise, plateau, and a divergence that went no further than it swings (one that
     did hides it); a period hides divergence, rise and oscillation; a join hides divergence and rise just
-    behind it; divergence hides the rise and the spikes in it; a spike or a divergence takes up the
+    behind it; divergence hides the rise and the spikes in it, and clipping that is saturated since; a spike or a divergence takes up the
     explosion of the grad norm before it ("grad norm led its peak by 5 steps"); a loss that is no number
     hides a plateau, and the grad norm that is none with it.
     """
@@ -51,11 +51,12 @@ def _hides(run: RunSeries, other: Finding, finding: Finding) -> bool:
         # A saw-tooth moves the medians by as much as it swings; what went further away has left.
         left = float(leaves.evidence["ratio"]) - 1 > 3 * float(swings.evidence["relative"])
         return left == (other is leaves)
-    if other.rule == "loss_divergence" and finding.rule == "loss_spike":
+    if other.rule == "loss_divergence" and finding.rule in ("loss_spike", "clip_saturation"):
         return other.first_step - _points(run, 32) <= finding.first_step <= other.last_step
     if other.rule == "non_finite":
         return other.role == "loss" and finding.last_step >= other.first_step
-    return _overlap(other, finding, 0)
+    # An oscillation is dated by blocks, so its first swing may lie before it.
+    return _overlap(other, finding, _points(run, 100) if other.rule == "loss_oscillation" else 0)
 
 
 def _overlap(a: Finding, b: Finding, reach: int) -> bool:

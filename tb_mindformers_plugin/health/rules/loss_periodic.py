@@ -114,7 +114,7 @@ def _fell(value: Floats) -> float:
     return float(np.median(value[-part:]) / np.median(value[:part]))
 
 
-def _period(bins: Floats, p: Parameters) -> Optional[Tuple[int, float, float, int]]:
+def _period(bins: Floats, p: Parameters) -> Optional[Tuple[float, float, float, int]]:
     """Period, autocorrelation, swing of the logarithm and place of the highest bin; None where there is no period."""
     m = len(bins)
     longest = min(_LONGEST, m // 5)
@@ -147,6 +147,9 @@ def _period(bins: Floats, p: Parameters) -> Optional[Tuple[int, float, float, in
         if near:
             best = max(near, key=lambda lag: float(c[lag]))
             break
+    short = c[2:8][(c[2:8] > c[1:7]) & (c[2:8] >= c[3:9])]
+    if short.max(initial=0) > 0.8 * c[best]:
+        return None  # its period is shorter: a saw-tooth from point to point
     whole = m // best * best
     profile = rest[:whole].reshape(-1, best).mean(axis=0)
     swing = float(profile.max() - profile.min())
@@ -157,7 +160,15 @@ def _period(bins: Floats, p: Parameters) -> Optional[Tuple[int, float, float, in
     restored = np.roll(profile, -lowest) + trend * np.arange(best)
     if float(restored.max() - restored[0]) < swing / 2:
         return None
-    return best, float(c[best]), swing, int(np.argmax(rest))
+    return _vertex(c, best), float(c[best]), swing, int(np.argmax(rest))
+
+
+def _vertex(c: Floats, lag: int) -> float:
+    """The top of the parabola through the neighbours of a peak, which noise moves less than the highest of them."""
+    reach = max(lag // 8, 1)
+    near = np.arange(-reach, reach + 1)
+    bend, slope, _ = np.polyfit(near, c[lag - reach : lag + reach + 1], 2)
+    return lag - slope / (2 * bend) if bend < 0 and abs(slope) < -2 * bend * reach else float(lag)
 
 
 def _centred_median(x: Floats, half: int) -> Floats:

@@ -21,7 +21,7 @@ import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import blocks, levels, number, percent, ratio_loss, warmup_end
+from tb_mindformers_plugin.health.robust import blocks, levels, median3, number, percent, ratio_loss, warmup_end
 from tb_mindformers_plugin.health.series import Floats, Mask, RunSeries, Series
 
 _ADVICE = {
@@ -116,6 +116,7 @@ def _lr_rises(run: RunSeries, loss: Series, first: int, stop: int) -> bool:
 
 
 def _finding(run: RunSeries, loss: Series, y: Floats, first: int, stop: int, p: Parameters) -> Finding:
+    first = _onset(y, first, stop)
     begin, end = first * _BLOCK, min(stop * _BLOCK, len(loss)) - 1
     base = float(y[first])
     top = first + int(np.argmax(y[first:stop]))
@@ -141,6 +142,17 @@ def _finding(run: RunSeries, loss: Series, y: Floats, first: int, stop: int, p: 
         _ADVICE["rising"],
         {"before": base, "peak": float(y[top]), "ratio": ratio, "now": now, "still_on": still},
     )
+
+
+def _onset(y: Floats, first: int, stop: int) -> int:
+    """The block at which the rise began: where the line through a quarter and three quarters of it starts."""
+    smooth = median3(y[first:stop])
+    if len(smooth) < 4:
+        return first
+    low, high = float(smooth[:3].min()), float(smooth.max())
+    quarter = int(np.argmax(smooth > low + (high - low) / 4)) + 1
+    most = int(np.argmax(smooth > low + (high - low) * 3 / 4)) + 1
+    return first + max(quarter - (most - quarter) // 2, 0)
 
 
 RULE = Rule(

@@ -107,7 +107,7 @@ def _spike(run: RunSeries, loss: Series, first: int, last: int, m: float, s: flo
     if len(after) >= 5:
         medians = np.median(np.lib.stride_tricks.sliding_window_view(after, 5), axis=1)
         back = np.flatnonzero(medians < m + max(2 * s, excess / 4))
-        recovered_at = peak + 1 + int(back[0]) if len(back) else None
+        recovered_at = peak + 5 + int(back[0]) if len(back) else None
     pending = recovered_at is None and len(after) < horizon
     rose = run.lr_rise(int(loss.step[max(first - WINDOW, 0)]), int(loss.step[first]))
     ratio = float(x[peak]) / m

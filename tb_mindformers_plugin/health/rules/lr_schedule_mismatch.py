@@ -216,11 +216,11 @@ def _judge(lr: Series, at: Any, ratios: Floats, k: int) -> Optional[str]:
     v, i, ratio = lr.value, int(at[k]), float(ratios[k])
     n = len(v)
     peak = float(v[:i].max())
-    undone = any(
-        abs(math.log(max(float(r), 1e-300) * max(ratio, 1e-300))) < 0.15 and abs(int(j) - i) <= n / 4
-        for j, r in zip(at, ratios)
-        if j != i
-    )
+    # Logarithms, so that a fall to 0 is one like any other.
+    logs = np.log(np.maximum(ratios, 1e-12))
+    others = np.arange(len(at)) != k
+    undone = bool((others & (np.abs(logs + logs[k]) < 0.15) & (np.abs(at - i) <= n / 4)).any())
+    same = bool((others & (np.abs(logs - logs[k]) < 0.1)).any())
     if ratio > 1:
         # A cosine with restarts whose warm-up cut the first peak short comes back above it.
         top = int(np.argmax(v[:i]))
@@ -232,7 +232,6 @@ def _judge(lr: Series, at: Any, ratios: Floats, k: int) -> Optional[str]:
         return "warning"
     before, after = v[max(i - 4, 0) : i], v[i : i + 4]
     flat = _is_flat(before), _is_flat(after)
-    same = any(abs(float(r) / ratio - 1) < 0.1 for j, r in zip(at, ratios) if j != i)
     if all(flat) or same or i >= 0.95 * n:
         return None
     return "info" if any(flat) else "warning"

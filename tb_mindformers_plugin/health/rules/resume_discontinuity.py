@@ -108,9 +108,10 @@ def _loss(run: RunSeries, restart: int, p: Parameters) -> Optional[Finding]:
     fall = min(m1, m2) - now
     against = max(m1, m2)
     paired = _overlap_change(run, loss, x, restart, p)
-    if paired is not None and abs(paired) > abs(change):
+    if change <= least and paired is not None and (paired > 0 or -paired > p.fall):
+        # Pairs at equal steps see less than two stretches of different ones do; they were tested already.
         change, fall, against = paired, -paired, now - paired
-        least = 0.0  # it was tested already
+        least = 0.0
     if change > least:
         severity, ratio = "warning", math.exp(change)
     elif fall > max(least, p.fall):

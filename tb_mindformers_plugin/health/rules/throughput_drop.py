@@ -77,10 +77,12 @@ def throughput_drop(run: RunSeries, parameters: Parameters = Parameters()) -> li
         return []
     curve = curve.picked(curve.value > 0)
     curve = curve.picked(slice(p.skip, None))
-    speed = 1 / curve.value if timed else curve.value
-    m, s = levels(blocks(speed, _BLOCK))
-    if len(m) < 8:
+    if len(curve) < 8 * _BLOCK:
         return []
+    speed = 1 / curve.value if timed else curve.value
+    unit = float(speed.max())
+    speed = speed / unit  # no sum of two overflows
+    m, s = levels(blocks(speed, _BLOCK))
     four = np.median(np.lib.stride_tricks.sliding_window_view(m, 4), axis=1)
     sigma = np.median(np.lib.stride_tricks.sliding_window_view(s, 4), axis=1)
     best = np.maximum.accumulate(four)
@@ -112,7 +114,7 @@ def throughput_drop(run: RunSeries, parameters: Parameters = Parameters()) -> li
             if on
             else (f" until step {int(curve.step[end]):,}", f"，持续到第 {int(curve.step[end]):,} 步")
         )
-        was, became = (1 / usual, 1 / now) if timed else (usual, now)
+        was, became = (1 / usual / unit, 1 / now / unit) if timed else (usual * unit, now * unit)
         what = ("Steps take", "每步耗时") if timed else ("Throughput is", "吞吐量为")
         found.append(
             curve.finding(
