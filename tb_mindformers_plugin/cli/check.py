@@ -161,7 +161,7 @@ def sparkline(step: Any, value: Any, first_step: int, last_step: int, columns: i
     finite = shown[np.isfinite(shown)]
     if not len(finite):
         return _NOT_FINITE * min(len(shown), columns)
-    if finite.min() > 0 and finite.max() > 100 * finite.min():
+    if finite.min() > 0 and finite.max() / 100 > finite.min():
         with np.errstate(invalid="ignore"):
             shown = np.log(np.where(np.isfinite(shown), shown, np.nan))
         finite = shown[np.isfinite(shown)]

@@ -30,9 +30,10 @@ def without_consequences(run: RunSeries, findings: Sequence[Finding]) -> list[Fi
 
     Oscillation hides spikes, rise, plateau, and a divergence that went no further than it swings (one that
     did hides it); a period hides divergence, rise and oscillation; a join hides divergence and rise just
-    behind it; divergence hides the rise and the spikes in it, and clipping that is saturated since; a spike or a divergence takes up the
-    explosion of the grad norm before it ("grad norm led its peak by 5 steps"); a loss that is no number
-    hides a plateau, and the grad norm that is none with it.
+    behind it; divergence hides the rise and the spikes in it, and clipping that is saturated since; a spike
+    or a divergence takes up the explosion of the grad norm before it ("grad norm led its peak by 5 steps");
+    a loss that is no number hides a plateau, and the grad norm that is none with it; a loss of exactly 0
+    hides both, too.
     """
     kept = [f for f in findings if not any(_hides(run, other, f) for other in findings if other is not f)]
     return _with_leads(run, kept)

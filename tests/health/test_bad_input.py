@@ -45,7 +45,7 @@ def _no_rule_fails(request, caplog):
 def all_roles(value, step=None):
     value = np.asarray(value, float)
     step = np.arange(len(value)) if step is None else step
-    return {role: (step, 1e9 + step, value) for role in ROLES}
+    return dict.fromkeys(ROLES, (step, 1000000000.0 + step, value))
 
 
 @pytest.mark.parametrize("manifest", [None, MANIFEST])
