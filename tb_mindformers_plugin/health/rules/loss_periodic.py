@@ -172,11 +172,11 @@ def _vertex(c: Floats, lag: int) -> float:
 
 
 def _centred_median(x: Floats, half: int) -> Floats:
-    """(m,) medians of the 2 half + 1 neighbours, exact at every eighth of half and linear between."""
+    """(m,) medians of the 2 half + 1 neighbours, exact at every quarter of half and linear between."""
     padded = np.concatenate([np.full(half, x[: half + 1].mean()), x, np.full(half, x[-half - 1 :].mean())])
     # The ends have no neighbours on one side: what is there stands for them.
     padded[:half], padded[-half:] = x[half:0:-1], x[-2 : -half - 2 : -1]
-    stride = max(half // 8, 1)
+    stride = max(half // 4, 1)
     windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1)
     at = np.unique(np.append(np.arange(0, len(x), stride), len(x) - 1))
     medians = np.concatenate([np.median(windows[at[i : i + 8192]], axis=1) for i in range(0, len(at), 8192)])
