@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 from typing import Mapping, Sequence
 
-from tb_mindformers_plugin.health.finding import Finding
+from tb_mindformers_plugin.health.finding import SEVERITIES, Finding
 from tb_mindformers_plugin.health.robust import times
 from tb_mindformers_plugin.health.series import RunSeries, Series
 
 #: Rule -> the rules that it hides where both speak of the same steps.
 HIDES: Mapping[str, Sequence[str]] = {
-    "loss_oscillation": ("loss_spike", "loss_divergence", "loss_rising", "loss_plateau"),
-    "loss_periodic": ("loss_divergence", "loss_rising", "loss_oscillation"),
+    "loss_oscillation": ("loss_spike", "loss_divergence", "loss_rising", "loss_plateau", "resume_discontinuity"),
+    "loss_periodic": ("loss_divergence", "loss_rising", "loss_oscillation", "resume_discontinuity"),
     "resume_discontinuity": ("loss_divergence", "loss_rising"),
-    "loss_divergence": ("loss_rising", "loss_spike", "loss_oscillation", "clip_saturation"),
+    "loss_divergence": ("loss_rising", "loss_spike", "loss_oscillation", "loss_plateau", "clip_saturation"),
     "non_finite": ("loss_plateau",),
     "zero_loss": ("non_finite", "loss_plateau", "grad_vanishing"),
 }
@@ -47,6 +47,8 @@ def _hides(run: RunSeries, other: Finding, finding: Finding) -> bool:
     if other.rule == "resume_discontinuity":
         near = _points(run, _JOIN_POINTS)
         return other.severity != "info" and abs(finding.first_step - other.first_step) <= near
+    if finding.rule == "resume_discontinuity" and finding.role != "loss":
+        return False
     if {other.rule, finding.rule} == {"loss_oscillation", "loss_divergence"} and _overlap(other, finding, 0):
         swings, leaves = (other, finding) if other.rule == "loss_oscillation" else (finding, other)
         # A saw-tooth moves the medians by as much as it swings; what went further away has left.
@@ -54,6 +56,8 @@ def _hides(run: RunSeries, other: Finding, finding: Finding) -> bool:
         return left == (other is leaves)
     if other.rule == "loss_divergence" and finding.rule in ("loss_spike", "clip_saturation"):
         return other.first_step - _points(run, 32) <= finding.first_step <= other.last_step
+    if finding.rule == "loss_plateau" and other.rule == "loss_divergence":
+        return other.severity != "info" and finding.last_step > other.first_step
     if other.rule == "non_finite":
         return other.role == "loss" and finding.last_step >= other.first_step
     # An oscillation is dated by blocks, so its first swing may lie before it.
@@ -102,8 +106,12 @@ def _led(run: RunSeries, jump: Finding, explosion: Finding) -> Finding:
     else:
         en = f" The grad norm jumped with it, to {times(ratio)} its level."
         zh = f" 梯度范数同时跳升至平时的 {times(ratio)}。"
+    severity = min(jump.severity, explosion.severity, key=SEVERITIES.index)
+    if severity == "critical" and jump.evidence.get("recovered"):
+        severity = "warning"
     return dataclasses.replace(
         jump,
+        severity=severity,
         message=jump.message + en,
         message_zh=jump.message_zh + zh,
         evidence={**jump.evidence, "grad_norm_led_steps": steps, "grad_norm_ratio": ratio},

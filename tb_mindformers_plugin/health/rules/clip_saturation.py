@@ -1,7 +1,8 @@
 """Rule `clip_saturation`: the grad norm is above the clip threshold nearly always.
 
-Definition: more than 95 % of the last 500 points lie above the manifest's `grad_clip`. Warning when their
-median is more than twice the threshold, else info: an update that is always shortened a little is common.
+Definition: behind the warm-up, more than 95 % of the last 500 points lie above the manifest's `grad_clip`.
+Warning when it was not so from the beginning, or when their median is more than twice the threshold; else
+info: updates that are always shortened a little are a common choice.
 
 Source: measured definition of this project.
 
@@ -16,8 +17,8 @@ import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import number
-from tb_mindformers_plugin.health.series import RunSeries
+from tb_mindformers_plugin.health.robust import number, stretches, warmup_end
+from tb_mindformers_plugin.health.series import RunSeries, Series
 
 _ADVICE = {
     "saturated": Text(
@@ -44,7 +45,7 @@ class Parameters:
 
 
 def clip_saturation(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:
-    """Returns one finding from the first saturated stretch to the last.
+    """Returns one finding for each saturated stretch.
 
     >>> from tb_mindformers_plugin.health.series import of_values
     >>> from tb_mindformers_plugin.metadata import RunManifest
@@ -57,29 +58,31 @@ def clip_saturation(run: RunSeries, parameters: Parameters = Parameters()) -> li
     if norm is None or threshold is None or not threshold > 0 or len(norm) < p.points:
         return []
     above = np.concatenate([[0], np.cumsum(norm.value > threshold)])
-    full = np.flatnonzero(above[p.points :] - above[: -p.points] > p.part * p.points)
-    if not len(full):
-        return []
-    first, last = int(full[0]), int(full[-1]) + p.points - 1
+    start = warmup_end(run, norm)
+    full = above[p.points :] - above[: -p.points] > p.part * p.points
+    full[:start] = False
+    found = stretches(full, bridge=p.points)
+    return [_finding(norm, threshold, first, last + p.points - 1, first <= start, p) for first, last in found]
+
+
+def _finding(norm: Series, threshold: float, first: int, last: int, always: bool, p: Parameters) -> Finding:
     within = norm.value[first : last + 1]
     middle = float(np.median(within))
     part = float(np.mean(within > threshold))
     steps = f"{int(norm.step[first]):,}", f"{int(norm.step[last]):,}"
-    return [
-        norm.finding(
-            RULE.id,
-            "warning" if middle > p.warning_times * threshold else "info",
-            (first, last, first + int(np.argmax(within))),
-            Text(
-                f"Grad norm was above the clip threshold of {number(threshold)} at {part:.0%} of the points from step "
-                f"{steps[0]} to {steps[1]} (median {number(middle)}).",
-                f"第 {steps[0]} 至 {steps[1]} 步有 {part:.0%} 的记录点梯度范数高于裁剪阈值 {number(threshold)}"
-                f"（中位数 {number(middle)}）。",
-            ),
-            _ADVICE["saturated"],
-            {"threshold": threshold, "median": middle, "part": part},
-        )
-    ]
+    return norm.finding(
+        RULE.id,
+        "warning" if middle > p.warning_times * threshold or not always else "info",
+        (first, last, first + int(np.argmax(within))),
+        Text(
+            f"Grad norm was above the clip threshold of {number(threshold)} at {part:.0%} of the points from step "
+            f"{steps[0]} to {steps[1]} (median {number(middle)}).",
+            f"第 {steps[0]} 至 {steps[1]} 步有 {part:.0%} 的记录点梯度范数高于裁剪阈值 {number(threshold)}"
+            f"（中位数 {number(middle)}）。",
+        ),
+        _ADVICE["saturated"],
+        {"threshold": threshold, "median": middle, "part": part, "from_the_beginning": always},
+    )
 
 
 RULE = Rule(

@@ -1,7 +1,8 @@
 """Rule `epoch_step_mismatch`: the epoch does not fit the step.
 
 Definition: with the manifest's `steps_per_epoch`, an epoch that is more than 1.05 + 1 % away from step /
-steps_per_epoch for 10 points or more (an epoch may be counted from 1, or in whole numbers); or an epoch
+steps_per_epoch for 10 points or more (an epoch may be counted from 1, or in whole numbers), or, where it
+is no whole number, went on by more than 10 % (and 0.05) more or less than the steps did; or an epoch
 that goes back inside one segment. Warning.
 
 Source: measured definition of this project.
@@ -36,11 +37,13 @@ class Parameters:
     Attributes:
       epochs: an epoch may be off by so much.
       part: and by this part of it.
+      pace: a fractional epoch may have gone on by this part more or less than the steps, or of half an epoch.
       points: fewest points that are off.
     """
 
     epochs: float = 1.05
     part: float = 0.01
+    pace: float = 0.1
     points: int = 10
 
 
@@ -79,10 +82,14 @@ def epoch_step_mismatch(run: RunSeries, parameters: Parameters = Parameters()) -
     if not per_epoch or per_epoch <= 0:
         return []
     expected = curve.step / per_epoch
-    off = np.flatnonzero(np.abs(curve.value - expected) > p.epochs + p.part * expected)
-    if len(off) < p.points:
+    off = np.abs(curve.value - expected) > p.epochs + p.part * expected
+    if np.mean(curve.value != np.rint(curve.value)) > 0.5:  # not counted in whole epochs: its pace can be told
+        gone, due = curve.value - curve.value[0], expected - expected[0]
+        off |= np.abs(gone - due) > p.pace * (0.5 + due)
+    at = np.flatnonzero(off)
+    if len(at) < p.points:
         return []
-    i, last = int(off[0]), int(off[-1])
+    i, last = int(at[0]), int(at[-1])
     step, end = int(curve.step[i]), int(curve.step[last])
     value, should = number(float(curve.value[last])), number(float(expected[last]))
     return [
@@ -97,7 +104,7 @@ def epoch_step_mismatch(run: RunSeries, parameters: Parameters = Parameters()) -
                 f"{per_epoch:,} 步应为 {should}。",
             ),
             _ADVICE["mismatch"],
-            {"points": len(off), "epoch": float(curve.value[last]), "expected": float(expected[last])},
+            {"points": len(at), "epoch": float(curve.value[last]), "expected": float(expected[last])},
         )
     ]
 

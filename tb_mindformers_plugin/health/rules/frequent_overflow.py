@@ -1,8 +1,10 @@
 """Rule `frequent_overflow`: too many skipped steps.
 
 Definition: behind the initial descent of the loss scale, more than 5 % of the last 500 points (more than
-25 of them, also before there are 500) overflowed. Without an overflow series each fall of the loss scale
-is one at least, its halvings counted, among the steps between: a lower bound. Warning.
+25 of them, also before there are 500) overflowed; where only every k-th step is logged a point stands for
+at least one overflow in k steps, so the part of the points is more than 1 - 0.95^k. Without an overflow
+series each fall of the loss scale is one at least, its halvings counted, among the steps between: a lower
+bound. Warning.
 
 Source: measured definition of this project.
 
@@ -74,12 +76,18 @@ def frequent_overflow(run: RunSeries, parameters: Parameters = Parameters()) -> 
     lost_here = many[last] - many[first]
     # Where there are not 500 yet, as if the others went well.
     of = np.maximum(apart[last] - apart[first], p.points)
-    frequent = np.flatnonzero(lost_here > p.part * of)
+    part = p.part
+    if curve.role == "overflow":
+        part = 1 - (1 - p.part) ** max(float(np.median(np.diff(curve.step))), 1.0) if len(curve) > 1 else p.part
+    frequent = np.flatnonzero(lost_here > part * of)
     if not len(frequent):
         return []
     begin, end = start + int(first[frequent[0]]), start + int(last[frequent[-1]]) - 1
     worst = frequent[int(np.argmax(lost_here[frequent]))]
-    begin += int(np.argmax(lost[begin:] > 0))
+    # Where it became dense: the beginning from which most overflows stand out of a rare few before.
+    within_first = np.arange(begin, start + int(last[frequent[0]]))
+    dense = float(lost_here[frequent[0]]) / max(len(within_first), 1) / 2
+    begin += int(np.argmax(np.cumsum((lost - dense * steps_apart)[within_first][::-1])[::-1]))
     total = int(lost[begin : end + 1].sum())
     within = float(steps_apart[begin : end + 1].sum())
     steps = f"{int(curve.step[begin]):,}", f"{int(curve.step[end]):,}"

@@ -1,12 +1,13 @@
 """Rule `loss_divergence`: the loss left its level and stayed away.
 
-Definition: medians y and sigmas of 32-point blocks; best = running minimum of the medians of three
-blocks behind the warm-up. The loss has left when y - best > max(0.2 best, sigma now, sigma at best) for
-at least max(96 points, 2 % of the points so far), one block between counting as such. The start is dated
-back while y > best + max(3 %, half a sigma). Critical: still on, peak above 1.5 best, not falling (last
-three blocks below 0.9 of the first three), and the learning rate did not rise more than 1.5 times since
-best, or the peak is above 4 best, which no restart of a schedule explains. Info: the learning rate rose
-and the peak is below twice best (a warm restart), or it came back inside the first tenth. Else warning.
+Definition: medians y and sigmas of 32-point blocks; best = running minimum of the medians of three blocks
+behind the warm-up. The loss has left when y - best > max(0.2 best, sigma now, sigma at best) for at least
+max(96 points, 2 % of the points so far), one block between counting as such. The start is dated back
+while y > best + max(3 %, half a sigma). Critical: still on, peak above 1.5 best, not falling (last three
+blocks below 0.9 of the first three), and the learning rate had not risen more than 1.5 times since best
+when it left, or the peak is above 4 best, which no restart of a schedule explains. Info: the learning
+rate rose and the peak is below twice best (a warm restart), or it came back inside the first tenth. Else
+warning.
 
 Source: measured definition of this project.
 
@@ -77,7 +78,13 @@ def loss_divergence(run: RunSeries, parameters: Parameters = Parameters()) -> li
         return []
     y, s = levels(blocks(loss.value, _BLOCK))
     start = -(-warmup_end(run, loss) // _BLOCK)
-    return [_divergence(run, loss, y, s, *stretch, parameters) for stretch in _stretches(y, s, start, parameters)]
+    found: list[Tuple[int, int, int]] = []
+    for first, last, at in _stretches(y, s, start, parameters):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = found[-1][0], last, found[-1][2]
+        else:
+            found.append((first, last, at))
+    return [_divergence(run, loss, y, s, *stretch, parameters) for stretch in found]
 
 
 def _stretches(y: Floats, s: Floats, start: int, p: Parameters) -> Iterator[Tuple[int, int, int]]:
@@ -121,7 +128,7 @@ def _divergence(
     begin = _onset(x, first * _BLOCK, best + max(0.03 * best, 0.5 * float(s[at])))
     end = len(x) - 1 if on else (last + 1) * _BLOCK - 1
     ratio = float(y[top]) / best
-    rose = run.lr_rise(int(loss.step[at * _BLOCK]), int(loss.step[end]))
+    rose = run.lr_rise(int(loss.step[at * _BLOCK]), int(loss.step[min(begin + _BLOCK, end)]))
     stretch = y[first : last + 1]
     falling = len(stretch) >= 6 and float(np.median(stretch[-3:])) < 0.9 * float(np.median(stretch[:3]))
     if on and not falling and (ratio > p.lost_rise or (ratio > p.critical_rise and rose <= 1.5)):

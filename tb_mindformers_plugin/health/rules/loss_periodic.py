@@ -6,7 +6,7 @@ rest clipped at 4 sigma; c is its autocorrelation, m the bins. A local peak of c
 c > max(0.2, 4/sqrt m), c - min(c[p/4..p]) > max(0.35, 6/sqrt m) and c[2p] > 0.12; a divisor of p that also
 peaks is taken instead. Folded by p the rest must swing by at least 3 %, and with the trend restored it
 must climb by at least half of that. Warning; info where the period is the manifest's epoch and the loss
-has fallen below 0.3 of its level: samples that are learnt by heart make such a saw-tooth.
+has fallen below 0.08 of its level: samples that are learnt by heart make such a saw-tooth.
 
 Source: periodicity by autocorrelation; thresholds measured by this project.
 
@@ -80,7 +80,7 @@ def loss_periodic(run: RunSeries, parameters: Parameters = Parameters()) -> list
             per_point = (int(kept.step[-1]) - int(kept.step[0])) / (len(kept) - 1)
             steps = max(round(period * size * per_point), 1)
             epochs = steps / run.manifest.steps_per_epoch if run.manifest.steps_per_epoch else None
-            by_heart = epochs is not None and abs(epochs - 1) < 0.02 and _fell(kept.value) < 0.3
+            by_heart = epochs is not None and abs(epochs - 1) < 0.02 and _fell(kept.value) < 0.08
             en = f" ({epochs:.2g} epochs)" if epochs else ""
             zh = f"（{epochs:.2g} 个 epoch）" if epochs else ""
             top = min(worst * size, len(kept) - 1)

@@ -1,6 +1,6 @@
 """Rule `loss_plateau`: the loss makes no progress.
 
-Definition: at least 500 points; the medians of 64 blocks; for k from 1/16 to 1/2 of them the Theil-Sen
+Definition: at least 500 points; the medians of 64 blocks; for k from 1/16 to 2/3 of them the Theil-Sen
 change D over [k, end] and its error SE = 1.25 x 1.4826 MAD(residuals) sqrt(12/m), m the blocks. Flat:
 -max(2.5 SE, 0.1 %) < D < max(3 %, 3 SE), precise (2.5 SE < 5 % of the level), and flat from the middle of
 [k, end] on too. The earliest such k is the first step. Warning only if the learning rate is known and at
@@ -75,7 +75,7 @@ def loss_plateau(run: RunSeries, parameters: Parameters = Parameters()) -> list[
     lr = run.finite("lr")
     if lr is not None and lr.value[-1] < 0.1 * lr.value.max():
         return []
-    for k in range(_BLOCKS // 16, _BLOCKS // 2 + 1):
+    for k in range(_BLOCKS // 16, _BLOCKS * 2 // 3 + 1):
         change = _flat(y[k:], p)
         if change is None or _flat(y[k + (_BLOCKS - k) // 2 :], p) is None:
             continue

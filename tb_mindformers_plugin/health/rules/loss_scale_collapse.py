@@ -1,10 +1,10 @@
 """Rule `loss_scale_collapse`: the dynamic loss scale keeps falling, or sits at its floor.
 
 Definition: the initial descent ends at the first growth, or after 20 unchanged points, or below 2^8.
-Warning: at least 4 halvings within 200 points without growth, down to a quarter or less of the lowest
-value that the scale had settled at so far, and to 2^15 or less (from above that it may well look for its
-level). Critical: at most 1 for 50 points or more after being higher.
-One finding from the first halving on.
+Warning: at least 4 halvings within 200 points, and within the scaler's window (1,000 steps), without
+growth, down to a quarter or less of the lowest value that the scale had settled at so far, and to 2^15 or
+less (from above that it may well look for its level). Critical: at most 1 for 50 points or more after
+being higher. One finding from the first halving on.
 
 Source: measured definition of this project; the shape of public reports of fp16 trainings.
 
@@ -40,6 +40,7 @@ class Parameters:
     Attributes:
       halvings: fewest halvings in a row.
       within: points in which they happen.
+      growth_steps: and steps, where the manifest does not say the scaler's window.
       part: the scale ends at this part of its lowest settled value, or lower.
       high: a scale above this has not collapsed.
       floor: a scale this low is at its floor.
@@ -50,6 +51,7 @@ class Parameters:
 
     halvings: int = 4
     within: int = 200
+    growth_steps: int = 1000
     part: float = 0.25
     high: float = 32768.0
     floor: float = 1.0
@@ -75,6 +77,8 @@ def loss_scale_collapse(run: RunSeries, parameters: Parameters = Parameters()) -
     settled = settling(v, p.settled, p.low)
     if settled is None or not len(fell):
         return []
+    declared = (run.manifest.loss_scale or {}).get("window")
+    window = declared if isinstance(declared, int) and declared > p.within else p.growth_steps
     found: list[tuple[int, int, int]] = []  # first halving, last point, halvings
     k = 0
     fell = fell[fell > settled]
@@ -89,10 +93,14 @@ def loss_scale_collapse(run: RunSeries, parameters: Parameters = Parameters()) -
         total = np.concatenate([[0], np.cumsum(counts)])
         # Halvings within so many points, up to each fall.
         begin = np.searchsorted(falls, falls - p.within, side="right")
+        # The scale grows once a window, also where it is logged too seldom to see it.
+        begin = np.maximum(begin, np.searchsorted(curve.step[falls], curve.step[falls] - window, side="right"))
         many = total[1:] - total[begin] >= p.halvings
         at_floor = end - first >= p.floor_points and _longest_low(v[first:end], p.floor) >= p.floor_points
-        if (many & (v[falls] <= min(p.part * lowest, p.high))).any() or at_floor:
-            found.append((first, end - 1, int(total[-1])))
+        low = many & (v[falls] <= min(p.part * lowest, p.high))
+        if low.any() or at_floor:
+            start = int(begin[np.argmax(low)]) if low.any() else 0
+            found.append((int(falls[start]), end - 1, int(total[-1] - total[start])))
     result = []
     for first, last, halvings in found:
         low = first + int(np.argmin(v[first : last + 1]))

@@ -1,11 +1,14 @@
 """Rule `loss_spike`: a one-off jump of the loss.
 
-Definition: with m the median and q95, q99 the quantiles of the 128 points before (at least 64), a point
-x is a spike when all hold: x - m > 0.1 |m|; x - m > 6 s with s = max(sigma_iqr, (q95 - m)/1.645,
-0.01 |m|); x - m > 2 (q99 - m); ln(x/m) > 5 s of the logarithms (floor 0.01). Points with at most 16
-others between them are one spike. It has recovered when a 5-point median falls under m + max(2 s, a
-quarter of the peak's excess) within max(50 points, 1 % of the points so far). Warning when it recovers,
-or still may; info ("level shift") when it does not: `loss_divergence` judges what follows.
+Definition: with m the median and q95, q99 the quantiles of the 128 points before (at least 64), a point x
+is a spike when all hold: x - m > 0.1 |m|; x - m > 6 s with s = max(sigma_iqr, (q95 - m)/1.645, 0.01 |m|);
+x - m > 2 (q99 - m); ln(x/m) > 5 s of the logarithms (floor 0.01). Points with at most 16 others between
+them are one spike. Below 15 s, and with 1,000 points before, it must also be 1.3 times as many s out as
+the second-largest excursion (of 4 s or more) of the run so far: 128 points do not know a heavy tail, the
+run does. From 1,000 points on the 6 grows with sqrt(ln n), as the largest of n points does. It has
+recovered when a 5-point median falls under m + max(2 s, a quarter of the peak's excess) within max(50
+points, 1 % of the points so far). Warning when it recovers, or still may; info ("level shift") when it
+does not: `loss_divergence` judges what follows.
 
 Source: measured definition of this project; the tail terms keep heavy-tailed noise quiet.
 
@@ -16,6 +19,7 @@ the learning rate rose more than 1.5 times in the window and the peak is below +
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 
@@ -23,7 +27,7 @@ from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import groups, near_joins, number, percent, ratio_loss
 from tb_mindformers_plugin.health.rolling import WINDOW, baseline, may_jump
-from tb_mindformers_plugin.health.series import RunSeries, Series
+from tb_mindformers_plugin.health.series import Floats, Indices, RunSeries, Series
 
 _ADVICE = {
     "spike": Text(
@@ -48,6 +52,10 @@ class Parameters:
       z_log: least rise of the logarithm, in its sigmas.
       tail: least rise, in distances from the median to the 99 % quantile.
       floor: sigma is at least this part of the median.
+      excursion: an excursion of the run's tail, in sigmas.
+      beyond: a spike is so many times as far out as the second-largest excursion before it.
+      clear: a spike of so many sigmas is one whatever came before.
+      known: points before which the run's tail is not known.
       gap: points between two jumps of one spike, at most.
       recovery: points in which it must have come back, at least.
     """
@@ -57,6 +65,10 @@ class Parameters:
     z_log: float = 5.0
     tail: float = 2.0
     floor: float = 0.01
+    excursion: float = 4.0
+    beyond: float = 1.3
+    clear: float = 15.0
+    known: int = 1000
     gap: int = 16
     recovery: int = 50
 
@@ -76,7 +88,7 @@ def loss_spike(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fi
     if loss is None:
         return []
     x = loss.value
-    at = may_jump(x, p.z, relative=p.rise)
+    at = may_jump(x, p.excursion, relative=p.rise)
     if not len(at):
         return []
     base = baseline(x, at)
@@ -85,8 +97,13 @@ def loss_spike(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fi
     s = np.maximum(base.sigma(), p.floor * np.abs(m))
     logs = base.logs()
     s_log = np.maximum(logs.sigma(), p.floor)
-    jumped = (up > p.rise * np.abs(m)) & (up > p.z * s) & (up > p.tail * (base.q99 - m))
+    # The largest of n points of noise lies further out the more there are.
+    growth = np.sqrt(np.maximum(np.log(at) / math.log(p.known), 1))
+    jumped = (up > p.rise * np.abs(m)) & (up > p.z * growth * s) & (up > p.tail * (base.q99 - m))
     jumped &= np.log(np.maximum(x[at], np.finfo(float).tiny)) - logs.median > p.z_log * s_log
+    out = up / s
+    tail = _tail(at, out, p)
+    jumped &= (at < p.known) | (out > p.clear) | (out > p.beyond * tail)
     at, m, s = at[jumped], m[jumped], s[jumped]
     quiet = near_joins(run, loss, 1, 35)
     found = []
@@ -95,6 +112,22 @@ def loss_spike(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fi
             k = int(np.searchsorted(at, first))
             found.append(_spike(run, loss, first, last, float(m[k]), float(s[k]), p))
     return found
+
+
+def _tail(at: Indices, out: Floats, p: Parameters) -> Floats:
+    """(k,) the second-largest excursion of the run before the one that each candidate belongs to, in sigmas."""
+    tail = np.zeros(len(at))
+    largest = second = 0.0
+    away = np.flatnonzero(out > p.excursion)
+    for first, last in groups(at[away], p.gap):
+        i, j = np.searchsorted(at, (first, last + 1)).tolist()
+        tail[i:j] = second
+        top = float(out[i:j].max())
+        if top > largest:
+            largest, second = top, largest
+        elif top > second:
+            second = top
+    return tail
 
 
 def _spike(run: RunSeries, loss: Series, first: int, last: int, m: float, s: float, p: Parameters) -> Finding:

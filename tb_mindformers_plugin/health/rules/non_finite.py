@@ -1,9 +1,10 @@
 """Rule `non_finite`: the loss or the grad norm became NaN or infinite.
 
 Definition: points of the current curve that are NaN, +Inf or -Inf. For the loss: critical if three or
-more follow one another or the curve never comes back, else warning. For the grad norm alone: info if
-it comes back and is shorter than three points, or if every such step was skipped by the loss scaler;
-else critical. Where the loss was not logged at those steps, the message says so.
+more follow one another or the curve never comes back, else warning. For the grad norm alone: info if it
+comes back and is shorter than three points, or if every such step was skipped by the loss scaler; else
+critical, from the first stretch that is neither. Where the loss was not logged at those steps, the
+message says so.
 
 Source: measured definition of this project.
 
@@ -73,20 +74,36 @@ def _of_curve(curve: Series, skipped: Optional[Mask], unlogged: int, parameters:
     bad = ~np.isfinite(value)
     if not bad.any():
         return None
-    at = np.flatnonzero(bad)
+    found = stretches(bad)
     # An overflow is what a loss scaler is for.
     excused = skipped is not None and bool(skipped[bad].all())
-    longest = max(last - first + 1 for first, last in stretches(bad))
     recovers = not bad[-1]
-    if excused:
+    longest = max(last - first + 1 for first, last in found)
+    if curve.role == "grad_norm" and not excused:
+        # Single ones, and those that were skipped, are no part of what is critical.
+        severe = [
+            (first, last)
+            for first, last in found
+            if (last - first + 1 >= parameters.stretch or last == len(bad) - 1)
+            and not (skipped is not None and skipped[first : last + 1].all())
+        ]
+        for first, last in set(found) - set(severe) if severe else ():
+            bad[first : last + 1] = False
+        recovers, severity = not bad[-1], "critical" if severe else "info"
+    elif excused:
         severity = "info"
     elif longest >= parameters.stretch or not recovers:
         severity = "critical"
     else:
-        severity = "warning" if curve.role == "loss" else "info"
+        severity = "warning"
+    at = np.flatnonzero(bad)
     kinds = [
         name
-        for name, mask in (("NaN", np.isnan(value)), ("+Inf", np.isposinf(value)), ("-Inf", np.isneginf(value)))
+        for name, mask in (
+            ("NaN", np.isnan(value[bad])),
+            ("+Inf", value[bad] == np.inf),
+            ("-Inf", value[bad] == -np.inf),
+        )
         if mask.any()
     ]
     first, last = int(step[at[0]]), int(step[at[-1]])

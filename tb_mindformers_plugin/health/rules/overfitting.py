@@ -1,11 +1,11 @@
 """Rule `overfitting`: the eval loss worsens while the train loss improves.
 
 Definition: sigma = 1.4826 median|second difference|/sqrt 6 of the evals (0.5 % under 6 evals); best =
-running minimum of the medians of 3 evals. At least 3 evals in a row above best + max(5 %, 1.5 sigma), their
-median at or above best + max(5 %, 3.5 sigma sqrt(1/m + 1/3)), m their number, and the median of up to 32
-train points fell by 1 % or more meanwhile. Warning if it reaches the end or for 5 evals or more, else info.
-Also an eval accuracy that is more than 5 points under the train accuracy, the gap growing and the eval
-accuracy not.
+running minimum of the medians of 3 evals. At least 3 evals in a row above best + max(5 %, 1.5 sigma),
+their median at or above best + max(5 %, 3.5 sigma sqrt(1/m + 1/3)), m their number, and the median of up
+to 32 train points fell by 1 % or more meanwhile. The finding begins at the best eval. Warning if it
+reaches the end or for 5 evals or more, else info. Also an eval accuracy that is more than 5 points under
+the train accuracy, the gap growing and the eval accuracy not.
 
 Source: early stopping as usual (Prechelt, 1998), with the noise of the evals measured; thresholds by this
 project.
@@ -72,7 +72,7 @@ def overfitting(run: RunSeries, parameters: Parameters = Parameters()) -> list[F
     ... })
     >>> (found,) = overfitting(run)
     >>> found.severity, found.first_step
-    ('warning', 600)
+    ('warning', 400)
     """
     found = _by_loss(run, parameters)
     return found or _by_accuracy(run, parameters)
@@ -136,7 +136,7 @@ def _by_loss(run: RunSeries, p: Parameters) -> list[Finding]:
             evals.finding(
                 RULE.id,
                 "warning" if to_end or m >= p.long else "info",
-                (first, last, top),
+                (best_at, last, top),
                 Text(
                     f"Eval loss turned at step {steps[0]}: from {number(low)} to {number(high)} "
                     f"({percent(high / low)}) "
@@ -198,6 +198,9 @@ def _by_accuracy(run: RunSeries, p: Parameters) -> list[Finding]:
         return []
     wide = np.flatnonzero(gap < p.gap * scale)
     first = int(wide[-1]) + 1 if len(wide) else 0
+    early = float(np.median(gap[:third]))
+    grew = np.flatnonzero(gap[: first + 1] < early + grown / 4)
+    first = int(grew[-1]) if len(grew) else first
     last = len(kept) - 1
     now = float(np.median(gap[-3:])) / scale
     step = int(kept.step[first])
