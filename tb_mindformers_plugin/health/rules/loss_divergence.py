@@ -3,11 +3,11 @@
 Definition: medians y and sigmas of 32-point blocks; best = running minimum of the medians of three blocks
 behind the warm-up. The loss has left when y - best > max(0.2 best, sigma now, sigma at best) for at least
 max(96 points, 2 % of the points so far), one block between counting as such. The start is dated back
-while y > best + max(3 %, half a sigma). Critical: still on, peak above 1.5 best, not falling (last three
-blocks below 0.9 of the first three), and the learning rate had not risen more than 1.5 times since best
-when it left, or the peak is above 4 best, which no restart of a schedule explains. Info: the learning
-rate rose and the peak is below twice best (a warm restart), or it came back inside the first tenth. Else
-warning.
+while y > best + max(3 %, half a sigma). Sigmas are widened where the noise is autocorrelated. Critical:
+still on, peak above 1.5 best, not falling (last three blocks below 0.9 of the first three), and the
+learning rate had not risen more than 1.5 times since best when it left, or the peak is above 4 best,
+which no restart of a schedule explains. Info: the learning rate rose and the peak is below twice best (a
+warm restart), or it came back inside the first tenth. Else warning.
 
 Source: measured definition of this project.
 
@@ -17,13 +17,14 @@ Quiet when: the loss fails the ratio gate; in the warm-up.
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Iterator, Tuple
 
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import blocks, levels, median3, number, percent, ratio_loss, warmup_end
+from tb_mindformers_plugin.health.robust import blocks, lag1, levels, median3, number, percent, ratio_loss, warmup_end
 from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
 
 _ADVICE = {
@@ -79,12 +80,23 @@ def loss_divergence(run: RunSeries, parameters: Parameters = Parameters()) -> li
     y, s = levels(blocks(loss.value, _BLOCK))
     start = -(-warmup_end(run, loss) // _BLOCK)
     found: list[Tuple[int, int, int]] = []
-    for first, last, at in _stretches(y, s, start, parameters):
+    for first, last, at in _stretches(y, s * _correlated(loss.value, y), start, parameters):
         if found and first <= found[-1][1] + 1:
             found[-1] = found[-1][0], last, found[-1][2]
         else:
             found.append((first, last, at))
     return [_divergence(run, loss, y, s, *stretch, parameters) for stretch in found]
+
+
+def _correlated(x: Floats, y: Floats) -> float:
+    """By how much noise that hangs together widens the sigma that a level is compared with; at least 1.
+
+    The median of a block is known to 1.25 sigma / sqrt(points), times sqrt((1 + rho)/(1 - rho)); three of
+    these are below one sigma unless rho, the lag-1 autocorrelation, is large.
+    """
+    rest = blocks(x, _BLOCK) - y[:, None]
+    rho = min(max(lag1(rest.ravel()), 0.0), 0.9)
+    return max(1.0, 3 * 1.25 / math.sqrt(_BLOCK) * math.sqrt((1 + rho) / (1 - rho)))
 
 
 def _stretches(y: Floats, s: Floats, start: int, p: Parameters) -> Iterator[Tuple[int, int, int]]:

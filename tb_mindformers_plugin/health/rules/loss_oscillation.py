@@ -2,9 +2,9 @@
 
 Definition: blocks of B = max(25, min(100, n/40), n/400) points, max(20, n/24) under 1,000 points, each
 with its line taken out; A = half the interquartile range of the rest. A block oscillates when A > 0.13 of
-its level, A > 1.8 times and A/level > 2.5 times the median of the blocks before (at least 4; without the
-first 5 % and the last two), and the lag-1 autocorrelation is below 0.6; for at least 200 points, or
-min(200, n/8) where it reaches the end.
+its level, A > 1.8 times the median of the 12 blocks before and A/level > 2.5 times that of all before (at
+least 4; without the first 5 % and the last two), and the lag-1 autocorrelation is below 0.6; it goes on
+while 0.7 of that holds; for at least 200 points, or min(200, n/8) where it reaches the end.
 
 Source: measured definition of this project.
 
@@ -39,6 +39,7 @@ class Parameters:
       amplitude: least amplitude, as a part of the level.
       growth: least growth of the amplitude.
       relative_growth: least growth of the amplitude as a part of the level.
+      hold: it goes on while it has this part of the amplitude and of its growth.
       correlation: lag-1 autocorrelation is below this.
       points: fewest points.
     """
@@ -46,11 +47,14 @@ class Parameters:
     amplitude: float = 0.13
     growth: float = 1.8
     relative_growth: float = 2.5
+    hold: float = 0.7
     correlation: float = 0.6
     points: int = 200
 
 
 _FEWEST_BEFORE = 4
+# A level that falls takes its absolute amplitude with it: that is compared with so many blocks before.
+_RECENT = 12
 
 
 def loss_oscillation(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:
@@ -88,14 +92,18 @@ def loss_oscillation(run: RunSeries, parameters: Parameters = Parameters()) -> l
             continue
         wild = (
             amplitude[b] > p.amplitude * level[b]
-            and amplitude[b] > p.growth * np.median(amplitude[before])
+            and amplitude[b]
+            > p.growth
+            * min(np.median(amplitude[max(before.stop - _RECENT, skip) : before.stop]), np.median(amplitude[before]))
             and relative[b] > p.relative_growth * np.median(relative[before])
             and lag1(rest[b]) < p.correlation
         )
         if wild and first is None:
             first = b
-        if first is not None and (not wild or b == len(rows) - 1):
-            found.append((first, b if wild else b - 1))
+        usual = float(np.median(relative[before]))
+        holds = wild or (relative[b] > p.hold * p.amplitude and relative[b] > p.hold * p.relative_growth * usual)
+        if first is not None and (not holds or b == len(rows) - 1):
+            found.append((first, b if holds else b - 1))
             first = None
     result = []
     for begin, last in found:
@@ -103,7 +111,7 @@ def loss_oscillation(run: RunSeries, parameters: Parameters = Parameters()) -> l
         if (last - begin + 1) * size < (min(p.points, n / 8) if to_end else p.points):
             continue
         half = (begin + last + 1) // 2
-        if last - begin >= 3 and np.median(amplitude[half : last + 1]) < 0.7 * np.median(amplitude[begin:half]):
+        if last - begin >= 3 and np.median(relative[half : last + 1]) < 0.7 * np.median(relative[begin:half]):
             continue  # it settles
         top = begin + int(np.argmax(relative[begin : last + 1]))
         base = float(np.median(relative[skip : max(begin - 2, skip + 1)]))

@@ -148,7 +148,7 @@ def _period(bins: Floats, p: Parameters) -> Optional[Tuple[float, float, float, 
             best = max(near, key=lambda lag: float(c[lag]))
             break
     short = c[2:8][(c[2:8] > c[1:7]) & (c[2:8] >= c[3:9])]
-    if short.max(initial=0) > 0.8 * c[best]:
+    if short.max(initial=0) > max(0.8 * c[best], float(c[1:8].min()) + p.contrast):
         return None  # its period is shorter: a saw-tooth from point to point
     whole = m // best * best
     profile = rest[:whole].reshape(-1, best).mean(axis=0)

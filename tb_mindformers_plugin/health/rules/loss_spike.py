@@ -121,7 +121,7 @@ def _tail(at: Indices, out: Floats, p: Parameters) -> Floats:
     away = np.flatnonzero(out > p.excursion)
     for first, last in groups(at[away], p.gap):
         i, j = np.searchsorted(at, (first, last + 1)).tolist()
-        tail[i:j] = second
+        tail[i:j] = second if largest > p.clear else largest
         top = float(out[i:j].max())
         if top > largest:
             largest, second = top, largest
