@@ -22,6 +22,7 @@ from werkzeug import Request, Response
 
 from tb_mindformers_plugin import metadata
 from tb_mindformers_plugin.http_api.encode import encode_binary, encode_json
+from tb_mindformers_plugin.http_api.findings import parse_findings_request, run_findings
 from tb_mindformers_plugin.http_api.listing import FindingsCache, list_runs
 from tb_mindformers_plugin.http_api.request import BadRequestError, parse_series_request
 from tb_mindformers_plugin.http_api.series import query
@@ -126,6 +127,7 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
         return {
             "/runs": functools.partial(_application, self.runs_route),
             "/series": functools.partial(_application, self.series_route),
+            "/findings": functools.partial(_application, self.findings_route),
             "/static/*": functools.partial(_application, self.static_route),
         }
 
@@ -152,6 +154,16 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
         if asked.format == "json":
             return _respond(request, encode_json(answer), "application/json")
         return _respond(request, encode_binary(answer), _BINARY)
+
+    @_route("GET")
+    def findings_route(self, request: Request) -> Response:
+        """``GET findings``."""
+        run, language = parse_findings_request(request.args)
+        self._store.refresh(_FRESH_SECONDS)
+        try:
+            return _json(request, run_findings(self._store, self._findings, run, language))
+        except KeyError:
+            return _error(request, 404, f"there is no run {run!r}", "GET runs lists the names")
 
     @_route("GET")
     def static_route(self, request: Request) -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from tb_mindformers_plugin import __version__
+from tb_mindformers_plugin.cli.check import check
 from tb_mindformers_plugin.cli.demo import demo
 from tb_mindformers_plugin.cli.doctor import doctor
 
@@ -15,5 +16,6 @@ def main() -> None:
     """Training Health for TensorBoard, on the command line."""
 
 
+main.add_command(check)
 main.add_command(demo)
 main.add_command(doctor)

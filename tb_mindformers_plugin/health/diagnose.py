@@ -2,50 +2,82 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence
+import logging
+from typing import Any, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_mindformers_plugin.health.finding import SEVERITIES, Finding
-from tb_mindformers_plugin.health.rules import non_finite
+from tb_mindformers_plugin.health.registry import registry
+from tb_mindformers_plugin.health.series import RunSeries, of_arrays, of_run
+from tb_mindformers_plugin.health.subsumption import without_consequences
+from tb_mindformers_plugin.metadata import RunManifest
 from tb_mindformers_plugin.runs.contents import RunContents
 
+logger = logging.getLogger("tb_mindformers_plugin")
 
-def diagnose(run: RunContents) -> list[Finding]:
-    """Returns what the rules find in the current curves of `run`, worst first."""
-    found = []
-    for role in non_finite.ROLES_READ:
-        curve = run.current(role)
-        if curve is not None:
-            finding = non_finite.non_finite(
-                curve.step, curve.value, role, run.roles[role].tag, skipped_steps(run, curve.step)
-            )
-            if finding is not None:
-                found.append(finding)
-    return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
+#: Rule id -> its parameters, where they are not the defaults.
+Parameters = Mapping[str, Any]
 
 
-def skipped_steps(run: RunContents, step: npt.NDArray[np.int64]) -> Optional[npt.NDArray[np.bool_]]:
-    """Returns which of the (n,) ascending steps the loss scaler skipped; None where the run has no loss scaler.
+def diagnose(run: RunContents, parameters: Optional[Parameters] = None, now: Optional[float] = None) -> list[Finding]:
+    """Returns what the rules find in the current curves of `run`, worst first.
 
-    A step is skipped where the overflow series says so, or where the loss scale fell with it.
+    Args:
+      run: what was read of a run.
+      parameters: rule id -> its parameters dataclass, where they are not the defaults.
+      now: seconds since the Unix epoch; without it nothing is told from the run's age.
+
+    Raises:
+      ValueError: `parameters` names no rule.
     """
-    skipped: Optional[npt.NDArray[np.bool_]] = None
-    for role, told in (("overflow", _is_positive), ("loss_scale", _falls)):
-        curve = run.current(role)
-        if curve is not None:
-            found = np.isin(step, curve.step[told(curve.value)])
-            skipped = found if skipped is None else skipped | found
-    return skipped
+    return findings(of_run(run, now), parameters)
 
 
-def _is_positive(overflow: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    return np.greater(overflow, 0)
+def diagnose_arrays(
+    series: Mapping[str, Tuple[Any, Any, Any]],
+    manifest: Optional[RunManifest] = None,
+    restarts: Sequence[int] = (),
+    parameters: Optional[Parameters] = None,
+    now: Optional[float] = None,
+) -> list[Finding]:
+    """Returns what the rules find in plain arrays, worst first.
+
+    Args:
+      series: role -> (step, wall or None, value), each (n,).
+      manifest: what the run says of itself.
+      restarts: steps at which it was taken up again.
+      parameters: as for `diagnose`.
+      now: as for `diagnose`.
+
+    Raises:
+      ValueError: an unknown role or rule, or arrays of different lengths.
+    """
+    return findings(of_arrays(series, manifest, restarts, now), parameters)
 
 
-def _falls(scale: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    return np.diff(scale, prepend=scale[:1]) < 0
+def findings(run: RunSeries, parameters: Optional[Parameters] = None) -> list[Finding]:
+    """Returns what the rules find in `run`, worst first, one finding a fault.
+
+    A rule that fails is logged and costs no other rule its findings.
+    """
+    chosen = parameters or {}
+    rules = registry()
+    unknown = [name for name in chosen if name not in rules]
+    if unknown:
+        raise ValueError(f"there is no rule {unknown[0]!r}; known: {', '.join(rules)}")
+    found: list[Finding] = []
+    for rule in rules.values():
+        if rule.reads and not any(role in run.curves for role in rule.reads):
+            continue
+        try:
+            with np.errstate(all="ignore"):
+                found.extend(rule.function(run, chosen.get(rule.id, rule.parameters())))
+        except Exception:
+            logger.exception("rule %s failed", rule.id)
+    with np.errstate(all="ignore"):
+        found = without_consequences(run, found)
+    return sorted(found, key=lambda finding: (SEVERITIES.index(finding.severity), finding.first_step))
 
 
 def verdict(findings: Sequence[Finding]) -> str:

@@ -3,10 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Mapping
+import math
+from typing import Any, Mapping, NamedTuple
 
 #: From worst to best. A run's verdict is that of its worst finding, or "ok".
 SEVERITIES = ("critical", "warning", "info")
+
+#: Languages that findings speak.
+LANGUAGES = ("en", "zh")
+
+
+class Text(NamedTuple):
+    """The same words in English and in Simplified Chinese.
+
+    >>> Text("a jump", "突跳").in_language("zh")
+    '突跳'
+    """
+
+    en: str
+    zh: str
+
+    def in_language(self, language: str) -> str:
+        """Returns the words in one of `LANGUAGES`."""
+        return self.zh if language == "zh" else self.en
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +41,7 @@ class Finding:
       message: one sentence: what happened, where, how much.
       advice: what to look at and what to try.
       evidence: the numbers that it rests on.
+      message_zh, advice_zh: the same in Simplified Chinese.
     """
 
     rule: str
@@ -34,3 +54,28 @@ class Finding:
     message: str
     advice: str
     evidence: Mapping[str, Any]
+    message_zh: str = ""
+    advice_zh: str = ""
+
+    def to_dict(self, run: str, language: str = "en") -> dict[str, Any]:
+        """Returns the finding as JSON types, its words in one of `LANGUAGES`."""
+        chinese = language == "zh"
+        return {
+            "rule": self.rule,
+            "severity": self.severity,
+            "run": run,
+            "role": self.role,
+            "tag": self.tag,
+            "first_step": self.first_step,
+            "last_step": self.last_step,
+            "peak_step": self.peak_step,
+            "message": (chinese and self.message_zh) or self.message,
+            "advice": (chinese and self.advice_zh) or self.advice,
+            "evidence": {name: _json(value) for name, value in self.evidence.items()},
+        }
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value

@@ -4,16 +4,20 @@ import numpy as np
 import pytest
 
 from tb_mindformers_plugin.health import Finding, verdict
-from tb_mindformers_plugin.health.diagnose import skipped_steps
 from tb_mindformers_plugin.health.rules.non_finite import non_finite
+from tb_mindformers_plugin.health.series import of_arrays, of_run, of_values
 from tb_mindformers_plugin.runs import open_logdir
 from tb_mindformers_plugin.writer import HealthWriter
 
 NAN, INF = np.nan, np.inf
 
 
-def find(values, role="loss"):
-    return non_finite(np.arange(0, 10 * len(values), 10), np.array(values, np.float32), role, "tag")
+def find(values, role="loss", skipped=None):
+    run = {role: (np.arange(0, 10 * len(values), 10), None, np.array(values, np.float32))}
+    if skipped is not None:
+        run["overflow"] = (np.arange(0, 10 * len(values), 10), None, np.asarray(skipped, float))
+    found = [f for f in non_finite(of_arrays(run)) if f.role == role]
+    return found[0] if found else None
 
 
 @pytest.mark.parametrize(
@@ -48,12 +52,12 @@ def test_it_says_where_and_how_much():
 def test_what_the_loss_scaler_skipped_is_no_fault_of_the_run():
     values = [NAN, NAN, NAN, NAN, 1, 1, NAN, 1]
     skipped = np.isnan(values)
-    found = non_finite(np.arange(8), np.array(values), "grad_norm", "tag", skipped)
+    found = find(values, "grad_norm", skipped)
     assert found.severity == "info"
     assert found.message.endswith("where the loss scaler skipped the update.")
     skipped[0] = False
-    assert non_finite(np.arange(8), np.array(values), "grad_norm", "tag", skipped).severity == "critical"
-    assert non_finite(np.arange(8), np.array(values), "loss", "tag", np.ones(8, bool)).severity == "critical"
+    assert find(values, "grad_norm", skipped).severity == "critical"
+    assert find(values, "loss", np.ones(8, bool)).severity == "critical"
 
 
 def test_skipped_steps(tmp_path):
@@ -63,8 +67,19 @@ def test_skipped_steps(tmp_path):
     with HealthWriter(tmp_path / "plain") as writer:
         writer.log(0, grad_norm=1.0)
     runs = open_logdir(str(tmp_path)).runs
-    assert skipped_steps(runs["run"], np.arange(5)).tolist() == [False, True, True, False, False]
-    assert skipped_steps(runs["plain"], np.arange(5)) is None
+    assert of_run(runs["run"].contents()).skipped(np.arange(5)).tolist() == [False, True, True, False, False]
+    assert of_run(runs["plain"].contents()).skipped(np.arange(5)) is None
+
+
+def test_a_loss_that_is_missing_where_the_grad_norm_is_nan_is_named():
+    norm = np.where((np.arange(100) >= 40) & (np.arange(100) < 60), NAN, 1.0)
+    logged = np.flatnonzero(np.isfinite(norm))
+    run = of_arrays({"loss": (logged, None, np.ones(80)), "grad_norm": (np.arange(100), None, norm)})
+    (found,) = non_finite(run)
+    assert found.evidence["loss_not_logged"] == 20
+    assert "the loss was not logged at 20 of them" in found.message
+    assert "没有记录损失" in found.message_zh
+    assert non_finite(of_values(loss=[1.0, 1.0])) == []
 
 
 def test_verdict_is_the_worst():

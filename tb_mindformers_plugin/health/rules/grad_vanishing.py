@@ -1,0 +1,133 @@
+"""Rule `grad_vanishing`: the grad norm is near zero for long.
+
+Definition: medians of 50 points below 1e-7, or below 0.001 of the median of the stretch from 2 % to 30 %
+of the points so far; two blocks or more. Warning.
+
+Source: measured definition of this project.
+
+Quiet when: it is not. Info where the grad norm is 0 from the beginning on (frameworks write 0 where they do not
+compute it: "not logged"), and where the loss is below 5 % of its early level (nothing left to learn).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.registry import Rule
+from tb_mindformers_plugin.health.robust import blocks, number, stretches
+from tb_mindformers_plugin.health.series import RunSeries
+
+_ADVICE = {
+    "vanishing": Text(
+        "Check for frozen or dead layers, a loss that is masked out, and half precision without a loss scale.",
+        "检查是否有冻结或失活的层、损失被全部屏蔽，或使用半精度却没有 loss scale。",
+    ),
+    "not_logged": Text(
+        "Turn on the computation of the grad norm (with MindSpore Transformers: clipping) to see it.",
+        "如需查看，请开启梯度范数的计算（在 MindSpore Transformers 中即启用梯度裁剪）。",
+    ),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """Parameters of `grad_vanishing`.
+
+    Attributes:
+      least: a median below this is near zero.
+      part: so is one below this part of the early median.
+      stretch: fewest blocks of 50 points.
+    """
+
+    least: float = 1e-7
+    part: float = 0.001
+    stretch: int = 2
+
+
+_BLOCK = 50
+_FEWEST_ZEROS = 10
+
+
+def grad_vanishing(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:
+    """Returns one finding from the first stretch to the last.
+
+    >>> from tb_mindformers_plugin.health.series import of_values
+    >>> (found,) = grad_vanishing(of_values(grad_norm=[1.0] * 500 + [1e-9] * 200))
+    >>> found.severity, found.first_step
+    ('warning', 500)
+    """
+    p = parameters
+    norm = run.finite("grad_norm")
+    if norm is None:
+        return []
+    g = norm.value
+    zeros = int(np.argmax(g != 0)) if g.any() else len(g)
+    if zeros > len(g) / 2:  # from the beginning on, and for most of it
+        if zeros < _FEWEST_ZEROS:
+            return []
+        return [
+            norm.finding(
+                RULE.id,
+                "info",
+                (0, zeros - 1, 0),
+                Text(
+                    f"Grad norm is 0 at the first {zeros:,} of {len(g):,} points: it is not logged, "
+                    "rather than vanishing.",
+                    f"梯度范数在前 {zeros:,} 个记录点（共 {len(g):,} 个）上均为 0：应是没有记录，而非梯度消失。",
+                ),
+                _ADVICE["not_logged"],
+                {"points": zeros, "logged": False},
+            )
+        ]
+    y = np.median(blocks(g, _BLOCK), axis=1) if len(g) >= _BLOCK else np.empty(0)
+    early = g[int(0.02 * len(g)) : max(int(0.3 * len(g)), 1)]
+    usual = float(np.median(early)) if len(early) else 0.0
+    found = [s for s in stretches((y < p.least) | (y < p.part * usual)) if s[1] - s[0] + 1 >= p.stretch]
+    if not found:
+        return []
+    first, last = found[0][0] * _BLOCK, (found[-1][1] + 1) * _BLOCK - 1
+    if found[-1][1] == len(y) - 1:
+        last = len(g) - 1
+    learnt = _learnt(run, int(norm.step[first]))
+    low = float(y[found[0][0] : found[-1][1] + 1].min())
+    step = int(norm.step[first])
+    en = (
+        f"Grad norm is near zero ({number(low)}, {number(usual)} before) from step {step:,} to {int(norm.step[last]):,}"
+    )
+    zh = f"梯度范数在第 {step:,} 至 {int(norm.step[last]):,} 步接近 0（{number(low)}，此前为 {number(usual)}）"
+    if learnt:
+        en, zh = en + "; the loss is nearly 0 too", zh + "；损失也已接近 0"
+    return [
+        norm.finding(
+            RULE.id,
+            "info" if learnt else "warning",
+            (first, last, first),
+            Text(en + ".", zh + "。"),
+            _ADVICE["vanishing"],
+            {"level": low, "before": usual, "learnt": learnt},
+        )
+    ]
+
+
+def _learnt(run: RunSeries, step: int) -> bool:
+    """Whether the loss at `step` is below 5 % of its early level."""
+    loss = run.finite("loss")
+    if loss is None:
+        return False
+    i = loss.at_or_after(step)
+    early, now = loss.value[: max(len(loss) // 50, 1)], loss.value[i : i + 2 * _BLOCK]
+    return len(now) > 0 and float(np.median(now)) < 0.05 * float(np.median(early))
+
+
+RULE = Rule(
+    id="grad_vanishing",
+    title=Text("the grad norm is near zero for long", "梯度范数长时间接近 0"),
+    function=grad_vanishing,
+    parameters=Parameters,
+    reads=("grad_norm",),
+    severities=("warning", "info"),
+    advice=_ADVICE,
+)

@@ -1,0 +1,166 @@
+"""Rule `loss_rising`: the loss rises slowly.
+
+Definition: medians of 25-point blocks, averaged in pairs again and again, so that 8 neighbours span
+200 x 2^k points. Such a window rises when Kendall's S is at least 22 of 28 and the mean of its last
+three exceeds that of its first three by more than max(5 %, 5 SE), SE = 2 x 1.25 sqrt(2/3) sigma/sqrt(B),
+B the points of a block; the window has at least 5 % of the points so far. Warning if the end is still
+more than 3 % above the level it started from, else info.
+
+Source: Kendall's rank correlation as a test of trend (Mann, 1945); block sizes measured by this project.
+
+Quiet when: the loss fails the ratio gate; in the warm-up; while the learning rate rises in the window.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Tuple
+
+import numpy as np
+
+from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.registry import Rule
+from tb_mindformers_plugin.health.robust import blocks, levels, median3, number, percent, ratio_loss, warmup_end
+from tb_mindformers_plugin.health.series import Floats, Mask, RunSeries, Series
+
+_ADVICE = {
+    "rising": Text(
+        "Look at the learning rate and the data from this step on: a slow rise often means a learning rate that is "
+        "too high for this stage, or a drift in the data.",
+        "查看从该步起的学习率和数据：缓慢上升通常意味着当前阶段学习率过高，或数据分布发生漂移。",
+    )
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """Parameters of `loss_rising`.
+
+    Attributes:
+      rise: least rise in a window, as a part of its first level.
+      errors: least rise, in standard errors.
+      agreement: least Kendall S of 8 neighbours (28 at most).
+      part: a window's fewest points, as a part of the points so far.
+      still: an end above the start by this part is a warning.
+    """
+
+    rise: float = 0.05
+    errors: float = 5.0
+    agreement: int = 22
+    part: float = 0.05
+    still: float = 0.03
+
+
+_BLOCK = 25
+_NEIGHBOURS = 8
+
+
+def loss_rising(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:
+    """Returns one finding for each stretch that rises.
+
+    >>> from tb_mindformers_plugin.health.series import of_values
+    >>> loss = np.concatenate([np.linspace(4, 2, 500), np.linspace(2, 2.6, 1000)])
+    >>> (found,) = loss_rising(of_values(loss=loss))
+    >>> found.severity, abs(found.first_step - 500) <= 50
+    ('warning', True)
+    """
+    loss = ratio_loss(run)
+    if loss is None:
+        return []
+    y, s = levels(blocks(loss.value, _BLOCK))
+    start = -(-warmup_end(run, loss) // _BLOCK)
+    windows: list[Tuple[int, int]] = []
+    size = 1
+    first_block = start
+    level = y
+    while len(level) >= _NEIGHBOURS:
+        sigma = blocks(s, size).mean(axis=1) if size > 1 else s
+        for i in np.flatnonzero(_rises(level, sigma, size * _BLOCK, parameters)).tolist():
+            lowest = i + int(np.argmin(level[i : i + 3]))
+            window = (lowest * size, (i + _NEIGHBOURS) * size)
+            if i * size >= first_block and not _lr_rises(run, loss, i * size, window[1]):
+                windows.append(window)
+        size *= 2
+        level = blocks(level, 2).mean(axis=1)
+    found: list[Tuple[int, int]] = []
+    for window in sorted(windows):
+        if found and window[0] <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], window[1])
+        else:
+            found.append(window)
+    return [_finding(run, loss, y, first, stop, parameters) for first, stop in found]
+
+
+def _rises(level: Floats, sigma: Floats, size: int, p: Parameters) -> Mask:
+    """(k - 7,) whether the 8 neighbours from each block on rise."""
+    windows = np.lib.stride_tricks.sliding_window_view(level, _NEIGHBOURS)
+    start, end = windows[:, :3].mean(axis=1), windows[:, -3:].mean(axis=1)
+    noise = np.lib.stride_tricks.sliding_window_view(sigma, _NEIGHBOURS).mean(axis=1)
+    error = 2 * 1.25 * math.sqrt(2 / 3) * noise / math.sqrt(size)
+    rises = end - start > np.maximum(p.rise * start, p.errors * error)
+    so_far = (np.arange(len(windows)) + _NEIGHBOURS) * size
+    rises &= _NEIGHBOURS * size >= p.part * so_far
+    at = np.flatnonzero(rises)
+    agreement = np.zeros(len(at))
+    for i in range(_NEIGHBOURS):
+        for j in range(i + 1, _NEIGHBOURS):
+            agreement += np.sign(windows[at, j] - windows[at, i])
+    rises[at] = agreement >= p.agreement
+    return rises
+
+
+def _lr_rises(run: RunSeries, loss: Series, first: int, stop: int) -> bool:
+    last = min(stop * _BLOCK, len(loss)) - 1
+    return run.lr_rise(int(loss.step[first * _BLOCK]), int(loss.step[last])) > 1.01
+
+
+def _finding(run: RunSeries, loss: Series, y: Floats, first: int, stop: int, p: Parameters) -> Finding:
+    first = _onset(y, first, stop)
+    begin, end = first * _BLOCK, min(stop * _BLOCK, len(loss)) - 1
+    base = float(y[first])
+    top = first + int(np.argmax(y[first:stop]))
+    now = float(np.median(loss.value[-4 * _BLOCK :]))
+    still = now > (1 + p.still) * base
+    ratio = float(y[top]) / base
+    step = int(loss.step[begin])
+    last = int(loss.step[end])
+    en = (
+        f"Loss rose slowly from {number(base)} at step {step:,} to {number(float(y[top]))} "
+        f"({percent(ratio)}) by step {last:,}"
+    )
+    zh = (
+        f"损失从第 {step:,} 步的 {number(base)} 缓慢上升，到第 {last:,} 步升至 "
+        f"{number(float(y[top]))}（{percent(ratio)}）"
+    )
+    ends = ("; it is still up", "，目前仍偏高") if still else ("; it has come back since", "，之后已回落")
+    return loss.finding(
+        "loss_rising",
+        "warning" if still else "info",
+        (begin, end, min(top * _BLOCK + _BLOCK // 2, len(loss) - 1)),
+        Text(en + ends[0] + ".", zh + ends[1] + "。"),
+        _ADVICE["rising"],
+        {"before": base, "peak": float(y[top]), "ratio": ratio, "now": now, "still_on": still},
+    )
+
+
+def _onset(y: Floats, first: int, stop: int) -> int:
+    """The block at which the rise began: where the line through a quarter and three quarters of it starts."""
+    smooth = median3(y[first:stop])
+    if len(smooth) < 4:
+        return first
+    low, high = float(smooth[:3].min()), float(smooth.max())
+    quarter = int(np.argmax(smooth > low + (high - low) / 4)) + 1
+    most = int(np.argmax(smooth > low + (high - low) * 3 / 4)) + 1
+    return first + max(quarter - (most - quarter) // 2, 0)
+
+
+RULE = Rule(
+    id="loss_rising",
+    title=Text("the loss rises slowly", "损失缓慢上升"),
+    function=loss_rising,
+    parameters=Parameters,
+    reads=("loss",),
+    severities=("warning", "info"),
+    advice=_ADVICE,
+)

@@ -1,0 +1,170 @@
+"""Rule `loss_scale_collapse`: the dynamic loss scale keeps falling, or sits at its floor.
+
+Definition: the initial descent ends at the first growth, or after 20 unchanged points, or below 2^8.
+Warning: at least 4 halvings within 200 points, and within the scaler's window (1,000 steps), without
+growth, down to a quarter or less of the lowest value that the scale had settled at so far, and to 2^15 or
+less (from above that it may well look for its level). Critical: at most 1 for 50 points or more after
+being higher. One finding from the first halving on.
+
+Source: measured definition of this project; the shape of public reports of fp16 trainings.
+
+Quiet when: in the initial descent; the scale is constant, 1 included (bfloat16, or a fixed scale).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Optional
+
+import numpy as np
+
+from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.registry import Rule
+from tb_mindformers_plugin.health.robust import number
+from tb_mindformers_plugin.health.series import Floats, RunSeries
+
+_ADVICE = {
+    "collapse": Text(
+        "Look at the grad norm and the activations from the first halving on: gradients overflow at any scale, so "
+        "steps are skipped and nothing is learnt. Lower the learning rate, clip, or train in bfloat16.",
+        "查看从第一次减半起的梯度范数和激活值：任何缩放下梯度都在溢出，更新被跳过，模型没有在学习。请"
+        "降低学习率、启用裁剪，或改用 bfloat16。",
+    )
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """Parameters of `loss_scale_collapse`.
+
+    Attributes:
+      halvings: fewest halvings in a row.
+      within: points in which they happen.
+      growth_steps: and steps, where the manifest does not say the scaler's window.
+      part: the scale ends at this part of its lowest settled value, or lower.
+      high: a scale above this has not collapsed.
+      floor: a scale this low is at its floor.
+      floor_points: so many points at the floor are critical.
+      settled: so many unchanged points end the initial descent.
+      low: the initial descent is over below this.
+    """
+
+    halvings: int = 4
+    within: int = 200
+    growth_steps: int = 1000
+    part: float = 0.25
+    high: float = 32768.0
+    floor: float = 1.0
+    floor_points: int = 50
+    settled: int = 20
+    low: float = 256.0
+
+
+def loss_scale_collapse(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:
+    """Returns one finding a collapse.
+
+    >>> from tb_mindformers_plugin.health.series import of_values
+    >>> (found,) = loss_scale_collapse(of_values(loss_scale=[64.0] * 5 + [32, 16, 8, 4, 2, 2, 2]))
+    >>> found.severity, found.first_step, found.evidence["halvings"]
+    ('warning', 5, 5)
+    """
+    p = parameters
+    curve = run.finite("loss_scale")
+    if curve is None or len(curve) < 3 or not (curve.value > 0).all():
+        return []
+    v = curve.value
+    fell, grew = np.flatnonzero(np.diff(v) < 0) + 1, np.flatnonzero(np.diff(v) > 0) + 1
+    settled = settling(v, p.settled, p.low)
+    if settled is None or not len(fell):
+        return []
+    declared = (run.manifest.loss_scale or {}).get("window")
+    window = declared if isinstance(declared, int) and declared > p.within else p.growth_steps
+    found: list[tuple[int, int, int]] = []  # first halving, last point, halvings
+    k = 0
+    fell = fell[fell > settled]
+    while k < len(fell):
+        first = int(fell[k])
+        growth = grew[np.searchsorted(grew, first) :]
+        end = int(growth[0]) if len(growth) else len(v)
+        falls = fell[k : int(np.searchsorted(fell, end))]
+        k += len(falls)
+        lowest = float(v[settled:first].min())
+        counts = np.rint(np.log2(v[falls - 1] / v[falls])).astype(int)
+        total = np.concatenate([[0], np.cumsum(counts)])
+        # Halvings within so many points, up to each fall.
+        begin = np.searchsorted(falls, falls - p.within, side="right")
+        # The scale grows once a window, also where it is logged too seldom to see it.
+        begin = np.maximum(begin, np.searchsorted(curve.step[falls], curve.step[falls] - window, side="right"))
+        many = total[1:] - total[begin] >= p.halvings
+        at_floor = end - first >= p.floor_points and _longest_low(v[first:end], p.floor) >= p.floor_points
+        low = many & (v[falls] <= min(p.part * lowest, p.high))
+        if low.any() or at_floor:
+            start = int(begin[np.argmax(low)]) if low.any() else 0
+            found.append((int(falls[start]), end - 1, int(total[-1] - total[start])))
+    result = []
+    for first, last, halvings in found:
+        low = first + int(np.argmin(v[first : last + 1]))
+        sits = _longest_low(v[first : last + 1], p.floor)
+        critical = sits >= p.floor_points
+        steps = f"{int(curve.step[first]):,}", f"{int(curve.step[low]):,}"
+        en = (
+            f"Loss scale fell from {number(float(v[first - 1]))} to {number(float(v[low]))} between "
+            f"steps {steps[0]} and "
+            f"{steps[1]}: {halvings:,} halvings, each a skipped step"
+        )
+        zh = (
+            f"loss scale 在第 {steps[0]} 至 {steps[1]} 步从 {number(float(v[first - 1]))} 降到 "
+            f"{number(float(v[low]))}："
+            f"减半 {halvings:,} 次，每次都跳过一步更新"
+        )
+        if critical:
+            en, zh = en + f"; it sits at its floor for {sits:,} points", zh + f"；并在下限停留 {sits:,} 个记录点"
+        result.append(
+            curve.finding(
+                "loss_scale_collapse",
+                "critical" if critical else "warning",
+                (first, last if critical else low, low),
+                Text(en + ".", zh + "。"),
+                _ADVICE["collapse"],
+                {"before": float(v[first - 1]), "lowest": float(v[low]), "halvings": halvings, "floor_points": sits},
+            )
+        )
+    return result
+
+
+def settling(v: Floats, unchanged: int, low: float) -> Optional[int]:
+    """Index of the first point behind the initial descent of a scale; None while it goes on.
+
+    >>> settling(np.array([8.0, 4, 2, 4, 4]) * 256, 20, 256)
+    3
+    """
+    ends = []
+    change = np.flatnonzero(np.diff(v)) + 1
+    grew = np.flatnonzero(np.diff(v) > 0) + 1
+    if len(grew):
+        ends.append(int(grew[0]))
+    starts = np.concatenate([[0], change])
+    still = np.flatnonzero(np.diff(np.append(starts, len(v))) >= unchanged)
+    if len(still):
+        ends.append(int(starts[still[0]]))
+    small = np.flatnonzero(v < low)
+    if len(small):
+        ends.append(max(int(small[0]) - 1, 0))
+    return min(ends) if ends else None
+
+
+def _longest_low(v: Floats, floor: float) -> int:
+    low = np.concatenate([[False], v <= floor, [False]])
+    edges = np.flatnonzero(np.diff(low.astype(np.int8)))
+    return int((edges[1::2] - edges[::2]).max(initial=0))
+
+
+RULE = Rule(
+    id="loss_scale_collapse",
+    title=Text("the dynamic loss scale keeps falling or sits at its floor", "动态 loss scale 持续下降或停在下限"),
+    function=loss_scale_collapse,
+    parameters=Parameters,
+    reads=("loss_scale",),
+    severities=("critical", "warning"),
+    advice=_ADVICE,
+)

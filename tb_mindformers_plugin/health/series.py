@@ -1,0 +1,254 @@
+"""What a rule gets: the curves of one run as arrays, and what the run says of itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.metadata import RunManifest
+from tb_mindformers_plugin.roles import ROLES
+from tb_mindformers_plugin.runs.contents import RunContents, Segment
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Series:
+    """Points of one role, ascending in step.
+
+    Attributes:
+      role, tag: which series.
+      step: (n,) int64.
+      wall: (n,) float64 seconds since the Unix epoch, NaN where unknown.
+      value: (n,) float64.
+    """
+
+    role: str
+    tag: str
+    step: npt.NDArray[np.int64]
+    wall: Floats
+    value: Floats
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    @functools.cached_property
+    def finite(self) -> Series:
+        """The points whose value is a number."""
+        good = np.isfinite(self.value)
+        return self if good.all() else self.picked(good)
+
+    def picked(self, which: Union[Mask, Indices, slice]) -> Series:
+        """Some of the points."""
+        return dataclasses.replace(self, step=self.step[which], wall=self.wall[which], value=self.value[which])
+
+    def at_or_after(self, step: int) -> int:
+        """Index of the first point at or behind `step` (their number where there is none)."""
+        return int(np.searchsorted(self.step, step))
+
+    def values_at(self, step: npt.NDArray[np.int64]) -> Floats:
+        """(k,) the last value at or before each step; NaN before the first."""
+        place = np.searchsorted(self.step, step, side="right") - 1
+        return (
+            np.where(place >= 0, self.value[np.maximum(place, 0)], np.nan) if len(self) else np.full(len(step), np.nan)
+        )
+
+    def finding(
+        self,
+        rule: str,
+        severity: str,
+        span: Sequence[int],
+        message: Text,
+        advice: Text,
+        evidence: Mapping[str, Any],
+    ) -> Finding:
+        """Makes a finding of these points.
+
+        Args:
+          rule: its rule's id.
+          severity: one of `SEVERITIES`.
+          span: indices of the first, last and worst point.
+          message: what happened, where, how much.
+          advice: what to look at and what to try.
+          evidence: the numbers that it rests on.
+        """
+        first, last, peak = (int(self.step[i]) for i in span)
+        return Finding(
+            rule=rule,
+            severity=severity,
+            role=self.role,
+            tag=self.tag,
+            first_step=first,
+            last_step=last,
+            peak_step=peak,
+            message=message.en,
+            advice=advice.en,
+            evidence={name: _plain(value) for name, value in evidence.items()},
+            message_zh=message.zh,
+            advice_zh=advice.zh,
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RunSeries:
+    """The series of one run.
+
+    Attributes:
+      curves: role -> its current curve, values that are not finite included; never empty ones.
+      manifest: what the run says of itself; an empty one where it says nothing.
+      has_manifest: whether it says anything.
+      restarts: steps at which the run was taken up again, ascending.
+      superseded: role -> what restarts left behind, each ascending in step.
+      second_writers: files that another process wrote at the same time.
+      ended: whether the run said that it ended.
+      last_wall: latest time of any record; None where unknown.
+      now: seconds since the Unix epoch, for what is told from a run's age; None: not to be told.
+    """
+
+    curves: Mapping[str, Series]
+    manifest: RunManifest = dataclasses.field(default_factory=RunManifest)
+    has_manifest: bool = False
+    restarts: Tuple[int, ...] = ()
+    superseded: Mapping[str, Tuple[Series, ...]] = dataclasses.field(default_factory=dict)
+    second_writers: Tuple[str, ...] = ()
+    ended: bool = False
+    last_wall: Optional[float] = None
+    now: Optional[float] = None
+
+    def finite(self, role: str) -> Optional[Series]:
+        """The finite points of a role's curve; None where there is none."""
+        curve = self.curves.get(role)
+        if curve is None:
+            return None
+        return curve.finite if len(curve.finite) else None
+
+    @functools.cached_property
+    def has_reward(self) -> bool:
+        """Whether it is a reinforcement-learning run, whose loss may be 0."""
+        return "reward" in self.curves
+
+    def skipped(self, step: npt.NDArray[np.int64]) -> Optional[Mask]:
+        """Which of the (n,) ascending steps the loss scaler skipped; None where the run has no loss scaler.
+
+        A step is skipped where the overflow series says so, or where the loss scale fell with it.
+        """
+        found: Optional[Mask] = None
+        for role in ("overflow", "loss_scale"):
+            curve = self.curves.get(role)
+            if curve is not None:
+                told = curve.value > 0 if role == "overflow" else np.diff(curve.value, prepend=curve.value[:1]) < 0
+                here = np.isin(step, curve.step[told])
+                found = here if found is None else found | here
+        return found
+
+    def lr_rise(self, first_step: int, last_step: int) -> float:
+        """By which factor the learning rate rose from one step to its highest up to another (1 where unknown)."""
+        lr = self.finite("lr")
+        if lr is None:
+            return 1.0
+        first = max(int(np.searchsorted(lr.step, first_step, side="right")) - 1, 0)
+        last = int(np.searchsorted(lr.step, last_step, side="right"))
+        within = lr.value[first:last]
+        if len(within) == 0 or within.max() <= 0:
+            return 1.0
+        return float(within.max() / within[0]) if within[0] > 0 else float("inf")
+
+
+def of_run(contents: RunContents, now: Optional[float] = None) -> RunSeries:
+    """Returns what the rules get of a run that was read."""
+    curves: dict[str, Series] = {}
+    superseded: dict[str, Tuple[Series, ...]] = {}
+    for role, match in contents.roles.items():
+        segments = contents.segments(match.tag)
+        if len(segments[0]):
+            curves[role] = _series(role, match.tag, segments[0])
+        left = tuple(_series(role, match.tag, s) for s in segments[1:] if not s.current and len(s))
+        if left:
+            superseded[role] = left
+    first = contents.roles.get("loss") or next(iter(contents.roles.values()), None)
+    return RunSeries(
+        curves=curves,
+        manifest=contents.manifest,
+        has_manifest=contents.has_manifest,
+        restarts=tuple(sorted(contents.segmentation(first.tag).restarts)) if first else (),
+        superseded=superseded,
+        second_writers=tuple(contents.second_writers),
+        ended=contents.ended is not None,
+        last_wall=contents.last_wall,
+        now=now,
+    )
+
+
+def of_arrays(
+    series: Mapping[str, Tuple[Any, Any, Any]],
+    manifest: Optional[RunManifest] = None,
+    restarts: Sequence[int] = (),
+    now: Optional[float] = None,
+) -> RunSeries:
+    """Returns what the rules get of plain arrays.
+
+    Args:
+      series: role -> (step, wall or None, value), each (n,); put in the order of the steps, the last
+        point of a step counting.
+      manifest: what the run says of itself.
+      restarts: steps at which it was taken up again.
+      now: seconds since the Unix epoch.
+
+    Raises:
+      ValueError: an unknown role, or arrays of different lengths.
+    """
+    curves = {}
+    for role, (step, wall, value) in series.items():
+        if role not in ROLES:
+            raise ValueError(f"there is no role {role!r}; known: {', '.join(ROLES)}")
+        steps = np.asarray(step, np.int64).ravel()
+        values = np.asarray(value, np.float64).ravel()
+        walls = np.full(len(steps), np.nan) if wall is None else np.asarray(wall, np.float64).ravel()
+        if not len(steps) == len(values) == len(walls):
+            raise ValueError(f"{role}: {len(steps)} steps, {len(walls)} wall times, {len(values)} values")
+        if len(steps) > 1 and not (np.diff(steps) > 0).all():
+            order = np.argsort(steps, kind="stable")
+            order = order[np.append(np.diff(steps[order]) > 0, True)]
+            steps, walls, values = steps[order], walls[order], values[order]
+        if len(steps):
+            curves[role] = Series(role, ROLES[role].tag, steps, walls, values)
+    walls_known = [c.wall[np.isfinite(c.wall)].max() for c in curves.values() if np.isfinite(c.wall).any()]
+    return RunSeries(
+        curves=curves,
+        manifest=manifest or RunManifest(),
+        has_manifest=manifest is not None,
+        restarts=tuple(sorted(int(r) for r in restarts)),
+        last_wall=float(max(walls_known)) if walls_known else None,
+        now=now,
+    )
+
+
+def of_values(**values: Any) -> RunSeries:
+    """Returns a run that logged every step from 0 on, for examples: role=values.
+
+    >>> len(of_values(loss=[3.0, 2.0]).curves["loss"])
+    2
+    """
+    return of_arrays({role: (np.arange(len(v)), None, v) for role, v in values.items()})
+
+
+def _series(role: str, tag: str, segment: Segment) -> Series:
+    return Series(role, tag, segment.step, segment.wall, np.asarray(segment.value, np.float64))
+
+
+def _plain(value: Any) -> Any:
+    """A number as Python has it, rounded to what a person reads."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        return float(f"{float(value):.6g}")
+    return value

@@ -1,0 +1,46 @@
+"""What ``GET findings`` says of a run."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+from tb_mindformers_plugin.health import diagnose
+from tb_mindformers_plugin.health.finding import LANGUAGES
+from tb_mindformers_plugin.http_api.listing import FindingsCache
+from tb_mindformers_plugin.http_api.request import BadRequestError
+from tb_mindformers_plugin.runs.store import Store
+
+PARAMETERS = ("run", "lang")
+
+
+def parse_findings_request(arguments: Mapping[str, str]) -> tuple[str, str]:
+    """Returns the run's name and the language that are asked for.
+
+    Raises:
+      BadRequestError: a parameter is missing, unknown or wrong.
+    """
+    for name in arguments:
+        if name not in PARAMETERS:
+            raise BadRequestError(f"parameter {name!r} is unknown", f"known parameters: {', '.join(PARAMETERS)}")
+    run = arguments.get("run")
+    if run is None:
+        raise BadRequestError("parameter 'run' is missing", "ask for findings?run=NAME, a name that GET runs lists")
+    language = arguments.get("lang", "en")
+    if language not in LANGUAGES:
+        raise BadRequestError(f"parameter 'lang' is {language!r}", f"allowed: {', '.join(LANGUAGES)}")
+    return run, language
+
+
+def run_findings(store: Store, cache: FindingsCache, run: str, language: str) -> dict[str, Any]:
+    """Returns the answer to ``GET findings`` (docs/http-api.md), of the store as last refreshed.
+
+    Raises:
+      KeyError: there is no such run.
+    """
+    contents = store.load([run])[run]
+    # Read now, it is known exactly; the cache has it already where it was listed so.
+    summary = next((summary for summary in store.summaries() if summary.name == run), None)
+    found = cache.of(store, summary) if summary is not None else None
+    if found is None:
+        found = diagnose(contents)
+    return {"findings": [finding.to_dict(run, language) for finding in found]}

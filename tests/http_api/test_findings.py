@@ -1,0 +1,68 @@
+"""``GET findings`` through its route."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from tensorboard.plugins import base_plugin
+from werkzeug.test import Client
+from werkzeug.wrappers import Response
+
+from tb_mindformers_plugin.plugin import TrainingHealthLoader
+from tb_mindformers_plugin.writer import HealthWriter
+
+
+@pytest.fixture
+def get(tmp_path):
+    loss = 2 + 0.02 * np.random.default_rng(0).standard_normal(400)
+    loss[200] = 6
+    with HealthWriter(tmp_path / "run") as writer:
+        for step, value in enumerate(loss):
+            writer.log(step, loss=value, wall_time=1e9 + step)
+        writer.log(400, loss=float("inf"), wall_time=1e9 + 400)
+    flags = SimpleNamespace(logdir=str(tmp_path), logdir_spec="")
+    apps = TrainingHealthLoader().load(base_plugin.TBContext(logdir=str(tmp_path), flags=flags)).get_plugin_apps()
+
+    def ask(query):
+        return Client(apps["/findings"], Response).get(f"/data/plugin/training_health/findings{query}")
+
+    return ask
+
+
+def test_findings_worst_first(get):
+    answer = get("?run=run")
+    assert answer.status_code == 200
+    found = json.loads(answer.get_data(as_text=True))["findings"]
+    assert [(f["rule"], f["severity"]) for f in found] == [("non_finite", "critical"), ("loss_spike", "warning")]
+    assert set(found[1]) == {
+        *("rule", "severity", "run", "role", "tag", "first_step", "last_step", "peak_step"),
+        *("message", "advice", "evidence"),
+    }
+    assert (found[1]["run"], found[1]["tag"], found[1]["first_step"]) == ("run", "train/loss", 200)
+    assert found[1]["evidence"]["recovered"] is True
+
+
+def test_chinese(get):
+    found = json.loads(get("?run=run&lang=zh").get_data(as_text=True))["findings"]
+    assert "损失" in found[0]["message"]
+    assert found[0]["advice"].endswith("。")
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "words"),
+    [
+        ("", 400, "'run' is missing"),
+        ("?run=run&lang=fr", 400, "'lang' is 'fr'"),
+        ("?run=run&role=loss", 400, "'role' is unknown"),
+        ("?run=nowhere", 404, "no run 'nowhere'"),
+    ],
+)
+def test_what_is_wrong_is_said(get, query, status, words):
+    answer = get(query)
+    assert answer.status_code == status
+    said = json.loads(answer.get_data(as_text=True))
+    assert words in said["error"]
+    assert said["hint"]
