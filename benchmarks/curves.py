@@ -154,6 +154,7 @@ class Draft:
       manifest: as the data contract has it.
       unlogged: roles that are left out.
       silent: seconds since its last point; None: long afterwards.
+      tail: degrees of Student's t of the loss's noise.
     """
 
     rng: np.random.Generator
@@ -180,6 +181,7 @@ class Draft:
     manifest: dict[str, Any] = dataclasses.field(default_factory=dict)
     unlogged: set[str] = dataclasses.field(default_factory=set)
     silent: Optional[float] = None
+    tail: float = 20.0
 
     @property
     def points(self) -> int:
@@ -252,7 +254,7 @@ class Draft:
         relative = float(self.sigma.max()) if self.ratio else None
         known = "lr not logged" if "lr" in self.unlogged else f"lr {self.schedule}"
         about = f"{self.family}, {n} points every {every}, {known}" + (
-            "" if relative is None else f", noise {relative:.1%}"
+            "" if relative is None else f", noise {relative:.1%}{' (heavy-tailed)' if self.tail < 10 else ''}"
         )
         about += f", joins at {[int(self.step[index]) for index in self.joins]}" if self.joins else ""
         joins = tuple(int(self.step[index]) for index in self.joins)
@@ -306,6 +308,7 @@ def draft(
 
 def _lr(rng: np.random.Generator, n: int, kinds: Sequence[str], peak: float) -> tuple[str, Floats]:
     """A schedule's name and its (n,) values."""
+    shape: Floats
     kind = str(rng.choice(kinds))
     warm = max(1, round(n * _log_uniform(rng, 0.003, 0.1)))
     at = np.arange(n)
@@ -323,10 +326,11 @@ def _lr(rng: np.random.Generator, n: int, kinds: Sequence[str], peak: float) -> 
         shape = low + (1 - low) * 0.5 * (1 + np.cos(np.pi * np.minimum(x * cycles - np.floor(x * cycles), 1)))
         shape[-1] = low
     elif kind == "inverse sqrt":
-        shape = np.sqrt(warm / np.maximum(at, warm))
+        shape = (np.maximum(at, warm) / warm) ** -0.5
     elif kind == "steps":
         factor = float(rng.choice([0.1, 0.2]))
-        shape = factor ** np.searchsorted([0.3 + rng.uniform(0, 0.1), 0.6 + rng.uniform(0, 0.1), 0.88], x, side="right")
+        drops = [0.3 + rng.uniform(0, 0.1), 0.6 + rng.uniform(0, 0.1), 0.88]
+        shape = np.power(factor, np.searchsorted(drops, x, side="right").astype(np.float64))
     else:
         shape = np.ones(n)
     return kind, peak * shape * np.minimum(1.0, (at + 1) / warm)
@@ -351,8 +355,10 @@ def _pretrain(rng: np.random.Generator, n: int, every: int, wanted: frozenset[st
     if warm >= 50 and rng.random() < 0.4:
         mean *= 1 + rng.uniform(0.05, 0.25) * np.exp(-(((np.arange(n) - 0.9 * warm) / (0.25 * warm)) ** 2))
     if rng.random() < 0.25:
+        sign = rng.choice([-1, 1])
         for _ in range(int(rng.integers(1, 3))):
-            mean[int(rng.integers(n // 5, n)) :] *= 1 + rng.choice([-1, 1]) * rng.uniform(0.02, 0.08)
+            mean[int(rng.integers(n // 5, n)) :] *= 1 + sign * rng.uniform(0.02, 0.08)
+            sign = -sign
     sigma = _log_uniform(rng, 0.004, 0.1) * np.linspace(1, rng.uniform(0.7, 1.3), n)
     drawn = _drafted(rng, "pretraining", every, step, mean, sigma, lr, kind)
     if rng.random() < 0.6:
@@ -433,7 +439,7 @@ def _classify(rng: np.random.Generator, n: int, every: int, wanted: frozenset[st
     drawn = _drafted(rng, "classification", every, step, mean, np.full(n, _log_uniform(rng, 0.02, 0.15)), lr, kind)
     right = 1 - 0.9 * mean / start
     drawn.more["accuracy"] = np.clip(right + 0.02 * noise(rng, n, 0.1), 0, 1)
-    count = int(min(n // 10, rng.integers(15, 121)))
+    count = min(n // 10, int(rng.integers(15, 121)))
     _evals(drawn, count, rng.uniform(1.0, 1.1), _log_uniform(rng, 0.005, 0.03))
     drawn.eval_accuracy = np.clip(right[drawn.evals] - 0.01 + rng.normal(0, 0.004, drawn.evals.size), 0, 1)
     _epochs(drawn, float(count))
@@ -460,9 +466,9 @@ def _drafted(
     lr: Floats,
     schedule: str,
 ) -> Draft:
-    drawn = noise(rng, step.size, float(rng.choice([0.0, 0.2, 0.5, 0.7])), float(rng.choice([8, 20, 50]))) * sigma
-    blank = np.ones(step.size)
-    return Draft(rng, family, every, step, mean, drawn, sigma, lr, schedule, blank, blank.copy())
+    rho, tail = float(rng.choice([0.0, 0.2, 0.5, 0.7])), float(rng.choice([8, 20, 50]))
+    drawn, blank = noise(rng, step.size, rho, tail) * sigma, np.ones(step.size)
+    return Draft(rng, family, every, step, mean, drawn, sigma, lr, schedule, blank, blank.copy(), tail=tail)
 
 
 def _declare(run: Draft) -> None:
@@ -729,19 +735,20 @@ def _loss_plateau(run: Draft) -> Optional[Fault]:
 
 @_fault(("pretraining", "classification"), least=600)
 def _loss_oscillation(run: Draft) -> Optional[Fault]:
-    """Swings from one logged point to the next: to and fro, at random, or saw-toothed."""
+    """Swings from one logged point to the next: to and fro, at random, or saw-toothed; never of a fixed period."""
     rng, onset = run.rng, run.onset(0.25, 0.75)
     if onset is None:
         return None
     swing = min(0.9, max(0.3, 5 * run.sigma[onset]) * rng.uniform(1, 1.8))
     kind = str(rng.choice(["to and fro", "at random", "saw-tooth"]))
     if kind == "to and fro":
-        wave = np.where(np.arange(run.points) % 2, 1.0, -1.0) * rng.uniform(0.5, 1, run.points)
+        flips = np.where(rng.random(run.points) < 0.8, -1.0, 1.0)
+        wave = np.cumprod(flips) * rng.uniform(0.5, 1, run.points)
     elif kind == "at random":
         wave = rng.uniform(-1, 1, run.points)
     else:
         period = rng.uniform(3, 8)
-        wave = 2 * ((np.arange(run.points) / period + np.cumsum(rng.normal(0, 0.05, run.points))) % 1) - 1
+        wave = 2 * ((np.arange(run.points) / period + np.cumsum(rng.normal(0, 0.15, run.points))) % 1) - 1
     run.mean = run.mean * np.where(run.from_(onset) >= 0, 1 + swing * wave, 1)
     run.norm[onset:] *= np.exp(0.5 * rng.normal(size=run.points - onset)) * rng.uniform(1, 3)
     _follow(run, onset)
