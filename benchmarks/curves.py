@@ -379,7 +379,8 @@ def _finetune(rng: np.random.Generator, n: int, every: int, wanted: frozenset[st
     level = rng.uniform(0.9, 2.4) * np.concatenate(([1.0], np.cumprod(rng.uniform(0.5, 0.9, epochs - 1))))
     which = np.minimum(np.ceil(x).astype(int) - 1, epochs - 1)
     # Within an epoch the loss hardly falls; with the second look at a sample it does.
-    mean = _lagged(level[which], max(1.0, 0.002 * n)) * (1 - rng.uniform(0.03, 0.12) * (x - which))
+    least = 0.08 if kind == "constant" else 0.03
+    mean = _lagged(level[which], max(1.0, 0.002 * n)) * (1 - rng.uniform(least, 0.12) * (x - which))
     mean *= 1 + rng.uniform(0.1, 0.6) * np.exp(-x / 0.05)
     sigma = _log_uniform(rng, 0.03, 0.3) * np.linspace(1, rng.uniform(0.8, 1.6), n)
     drawn = _drafted(rng, "fine-tuning", every, step, mean, sigma, lr, kind)
@@ -607,6 +608,8 @@ class Injected:
 
 #: Kind -> how it is made.
 FAULTS: dict[str, Injected] = {}
+# What may follow from a norm that goes up with the loss.
+_NORM_UP = ("grad_explosion", "clip_saturation")
 _RATIO = ("pretraining", "pretraining", "fine-tuning", "classification", "DPO")
 _STEADY = ("pretraining", "pretraining", "classification")
 _ALL = (*_RATIO, "GRPO")
@@ -704,7 +707,7 @@ def _loss_divergence(run: Draft) -> Optional[Fault]:
     run.norm[onset:] *= rng.uniform(1, 6)
     _follow(run, onset)
     strength = f"+{excess:.0%}" + (", coming back" if back else "")
-    return _made("loss_divergence", onset, run.points, strength, excused=["loss_spike", "grad_explosion"])
+    return _made("loss_divergence", onset, run.points, strength, excused=["loss_spike", *_NORM_UP])
 
 
 @_fault(_STEADY, least=600)
@@ -752,7 +755,7 @@ def _loss_oscillation(run: Draft) -> Optional[Fault]:
     run.mean = run.mean * np.where(run.from_(onset) >= 0, 1 + swing * wave, 1)
     run.norm[onset:] *= np.exp(0.5 * rng.normal(size=run.points - onset)) * rng.uniform(1, 3)
     _follow(run, onset)
-    return _made("loss_oscillation", onset, run.points, f"±{swing:.0%} {kind}")
+    return _made("loss_oscillation", onset, run.points, f"±{swing:.0%} {kind}", excused=_NORM_UP)
 
 
 @_fault(_STEADY, least=600)
@@ -784,7 +787,7 @@ def _loss_periodic(run: Draft) -> Optional[Fault]:
 def _grad_explosion(run: Draft) -> Optional[Fault]:
     """60x in a point, or 30x in several; the loss does not feel it."""
     rng, onset = run.rng, run.onset()
-    if onset is None:
+    if onset is None or _overflows(run, onset):
         return None
     long = rng.random() < 0.5
     times, end = (_log_uniform(rng, 40, 3000), onset + int(rng.integers(2, 7))) if long else (0.0, onset + 1)
@@ -797,7 +800,7 @@ def _grad_explosion(run: Draft) -> Optional[Fault]:
 def _grad_explosion_and_loss(run: Draft) -> Optional[Fault]:
     """From 12x; the loss jumps after it for tens of points or for good, or is lost."""
     rng, onset = run.rng, run.onset(left=150)
-    if onset is None:
+    if onset is None or _overflows(run, onset):
         return None
     times, after = _log_uniform(rng, 15, 1e4), int(rng.integers(1, 5))
     _explode(run, onset, onset + int(rng.integers(1, 6)), times)
@@ -1089,6 +1092,11 @@ def _reward_collapse(run: Draft) -> Optional[Fault]:
 def _fading(since: npt.NDArray[np.int64], points: float) -> Floats:
     """0 before, 1 at 0, and back within about `points` by e."""
     return np.where(since >= 0, np.exp(-since.clip(0) / points), 0.0)
+
+
+def _overflows(run: Draft, onset: int) -> bool:
+    """Whether the loss scaler may have skipped what begins at `onset`."""
+    return run.scale is not None and bool(np.any(np.diff(run.scale[onset - 5 : onset + 15]) < 0))
 
 
 def _explode(run: Draft, onset: int, end: int, times: float) -> None:

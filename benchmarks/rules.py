@@ -237,10 +237,11 @@ def rule_table(outcomes: Sequence[Outcome]) -> Table:
     table = Table(
         "2",
         "each rule",
-        ("rule", "recall", "goal", "precision", "median delay", "false on healthy runs", "of it critical"),
+        ("rule", "recall", "goal", "precision", "by run", "median delay", "false on healthy runs", "of it critical"),
         (
             "Precision is over all findings of the rule, warning or worse, in healthy and faulty runs; what follows"
-            " from a fault counts neither way, a right word at a wrong place as a false one.",
+            " from a fault counts neither way, a right word at a wrong place as a false one. By run, each run counts once,"
+            " for right words and for wrong ones: a long run has many chances for either.",
             f"Not here, as one run's arrays cannot show them: {', '.join(_NOT_HERE)}.",
         ),
     )
@@ -256,7 +257,8 @@ def rule_table(outcomes: Sequence[Outcome]) -> Table:
             rule,
             _of(judged) if judged else None,
             at_least(_share(judged), _RECALL, "") if judged else None,
-            f"{len(hits)}/{len(hits) + wrong} = {len(hits) / (len(hits) + wrong):.2f}" if hits or wrong else None,
+            _precision(len(hits), wrong),
+            _precision(*(_runs_with(outcomes, rule, verdict) for verdict in ("hit", "false"))),
             f"{statistics.median(alarm.delay for alarm in hits):.0f}" if hits else None,
             sum(bool(some) for some in on_healthy),
             sum(any(alarm.critical for alarm in some) for some in on_healthy),
@@ -351,6 +353,14 @@ def mistakes(outcomes: Sequence[Outcome], seed: int, most: int) -> Iterator[str]
 
 def _first_hit(outcome: Outcome) -> float:
     return min((alarm.delay for alarm in outcome.alarms if alarm.verdict == "hit"), key=abs)
+
+
+def _runs_with(outcomes: Sequence[Outcome], rule: str, verdict: str) -> int:
+    return sum(any(a.rule == rule and a.verdict == verdict for a in outcome.alarms) for outcome in outcomes)
+
+
+def _precision(right: int, wrong: int) -> Optional[str]:
+    return f"{right}/{right + wrong} = {right / (right + wrong):.2f}" if right or wrong else None
 
 
 def _share(some: Sequence[Outcome]) -> float:
