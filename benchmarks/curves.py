@@ -866,6 +866,8 @@ def _loss_scale_collapse(run: Draft) -> Optional[Fault]:
     gap = rng.uniform(1, max(1.5, min(12.0, 100 * run.every / halvings)))
     at = start + np.unique(np.round(np.arange(halvings) * gap).astype(np.int64))
     scales = np.maximum(1.0, before / 2.0 ** (np.arange(at.size) + 1))
+    if scales[-1] > run.scale[run.points // 20 : onset].min() / 8:
+        return None  # it has been about that low before
     fell = before / 2.0 ** np.arange(at.size + 1)
     had = run.overflow
     run.scale[onset:] = np.maximum(1.0, fell)[np.searchsorted(at, run.step[onset:], side="right")]
@@ -883,22 +885,25 @@ def _loss_scale_collapse(run: Draft) -> Optional[Fault]:
 
 @_fault(("pretraining", "fine-tuning"), ["loss_scale"], least=1000, most=20_000)
 def _frequent_overflow(run: Draft) -> Optional[Fault]:
-    """From one point on many logged steps overflow, the scale growing back in between."""
+    """From one point on 8 % of the steps and more overflow, the scale growing back in between."""
     rng, onset = run.rng, run.onset(0.25, 0.7, left=550)
     if onset is None or run.scale is None:
         return None
-    share = rng.uniform(0.08, 0.3)
-    flags = rng.random(run.points - onset) < share
-    scale = float(run.scale[onset - 1])
-    values, limit = [], scale * 4
-    for overflowed in flags:
-        # A short window: it grows about as often as it falls.
-        grows = not overflowed and rng.random() < share / (1 - share) * 1.05
-        scale = max(limit / 64, scale / 2) if overflowed else min(limit, scale * 2) if grows else scale
-        values.append(scale)
-    run.scale[onset:] = values
-    run.overflow = np.zeros(run.points) if run.overflow is None else run.overflow
-    run.overflow[onset:] = flags
+    share, left = rng.uniform(0.08, 0.3), run.points - onset
+    falls = rng.binomial(run.every, share, left)
+    # A short window: it grows about as often as it falls.
+    moves = rng.binomial(run.every, share * 1.05, left) - falls
+    level, levels = math.log2(float(run.scale[onset - 1])), []
+    highest, lowest = level + 2, level - 4
+    for move in moves.tolist():
+        level = min(highest, max(lowest, level + move))
+        levels.append(level)
+    run.scale[onset:] = np.exp2(levels)
+    # Without flags, the scale's own falls are all there is.
+    if run.overflow is None and (run.every > 1 or rng.random() < 0.7):
+        run.overflow = np.concatenate(([0.0], np.diff(run.scale) < 0))
+    if run.overflow is not None:
+        run.overflow[onset:] = falls > 0
     run.manifest.pop("loss_scale", None)
     return _made("frequent_overflow", onset, run.points, f"{share:.0%}", excused=["loss_scale_collapse", "non_finite"])
 
@@ -980,6 +985,8 @@ def _stalled(run: Draft) -> Optional[Fault]:
     """Nothing new for 45 minutes and 15 times its usual interval at least, while it is watched."""
     usual = float(np.median(run.seconds)) * run.every
     run.silent = max(2700.0, 15 * usual) * run.rng.uniform(1, 6)
+    if run.silent > 20 * 3600:
+        return None  # nobody watches that long
     return _made("stalled", run.points - 1, run.points, f"silent for {run.silent / 3600:.1f} h")
 
 
