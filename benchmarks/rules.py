@@ -240,8 +240,8 @@ def rule_table(outcomes: Sequence[Outcome]) -> Table:
         ("rule", "recall", "goal", "precision", "by run", "median delay", "false on healthy runs", "of it critical"),
         (
             "Precision is over all findings of the rule, warning or worse, in healthy and faulty runs; what follows"
-            " from a fault counts neither way, a right word at a wrong place as a false one. By run, a run counts once for"
-            " right words and once for wrong ones: a long run has many chances for either.",
+            " from a fault counts neither way, a right word at a wrong place as a false one. By run, a run counts once"
+            " for right words and once for wrong ones: a long run has many chances for either.",
             f"Not here, as one run's arrays cannot show them: {', '.join(_NOT_HERE)}.",
         ),
     )
