@@ -62,7 +62,7 @@ class Run:
 
     Attributes:
       series: role -> its current curve.
-      superseded: role -> what a restart superseded: the points after the step it resumed from.
+      superseded: role -> what each restart superseded: the points after the step it resumed from.
       joins: first steps after a restart.
       manifest: as the data contract has it.
       about: the run in a few words.
@@ -74,7 +74,7 @@ class Run:
     """
 
     series: Mapping[str, Series]
-    superseded: Mapping[str, Series]
+    superseded: Mapping[str, tuple[Series, ...]]
     joins: tuple[int, ...]
     manifest: Mapping[str, Any]
     about: str
@@ -239,18 +239,16 @@ class Draft:
                 series["eval_loss"] = _series(self.step[at], wall[at], self.eval_loss)
             if self.eval_accuracy is not None:
                 series["eval_accuracy"] = _series(self.step[at], wall[at], self.eval_accuracy)
-        old_steps, old_walls, old_losses = [], [], []
+        old = []
         for index, overlap in self.joins.items():
-            # The old process went on from here: the level before the fault, noise of its own.
+            # The old process went on from here: the level before any fault, noise of its own.
             span = slice(index, min(n, index + overlap))
             drawn = noise(rng, span.stop - index, 0.2) * self.sigma[span]
             level = self.mean[index - 1] * np.exp(drawn) if self.ratio else drawn
-            old_steps.append(self.step[span])
-            old_walls.append(wall[index - 1] + np.cumsum(self.seconds[span] * every))
-            old_losses.append(level)
-        superseded = {}
-        if sum(map(len, old_steps)):
-            superseded["loss"] = _series(*map(np.concatenate, (old_steps, old_walls, old_losses)))
+            went_on = wall[index - 1] + np.cumsum(self.seconds[span] * every)
+            if overlap:
+                old.append(_series(self.step[span], went_on, level))
+        superseded = {"loss": tuple(old)} if old else {}
         relative = float(self.sigma.max()) if self.ratio else None
         known = "lr not logged" if "lr" in self.unlogged else f"lr {self.schedule}"
         about = f"{self.family}, {n} points every {every}, {known}" + (

@@ -26,8 +26,9 @@ from curves import FAMILIES, FAULTS, Fault, Run, run
 from measure import Table, at_least, at_most
 from public_rules import PUBLIC_RULES
 
-from tb_mindformers_plugin.health.diagnose import diagnose_arrays
+from tb_mindformers_plugin.health.diagnose import findings as findings_of
 from tb_mindformers_plugin.health.finding import Finding
+from tb_mindformers_plugin.health.series import Series, of_arrays
 from tb_mindformers_plugin.metadata import RunManifest
 
 # Where recall is judged: shorter or noisier runs are drawn and reported, but not held to the goal.
@@ -147,8 +148,9 @@ class _Errors(logging.Handler):
 
 
 def _findings(drawn: Run) -> list[Finding]:
-    manifest = RunManifest(**drawn.manifest)
-    return diagnose_arrays(drawn.series, manifest=manifest, restarts=drawn.joins, now=drawn.now)
+    series = of_arrays(drawn.series, RunManifest(**drawn.manifest), drawn.joins, drawn.now)
+    superseded = {role: tuple(Series(role, role, *one) for one in some) for role, some in drawn.superseded.items()}
+    return findings_of(dataclasses.replace(series, superseded=superseded))
 
 
 def _onset_step(drawn: Run, fault: Fault) -> int:
