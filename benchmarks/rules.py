@@ -165,8 +165,10 @@ def _judged(drawn: Run, rule: str, critical: bool, step: int) -> Alarm:
     near = max(_NEAR_POINTS, _NEAR_SHARES.get(rule, _NEAR_SHARE) * drawn.points)
     if rule in fault.rules and (fault.anywhere or abs(delay) <= near):
         return Alarm(rule, critical, delay, "hit")
-    early = delay < -near and not fault.anywhere
-    return Alarm(rule, critical, delay, "excused" if rule in fault.excused and not early else "false")
+    # Late is a miss, and the same word again within the fault no false alarm: so with public rules too.
+    within = -near <= delay <= fault.end - fault.onset + near
+    follows = rule in fault.excused and (delay >= -near or fault.anywhere)
+    return Alarm(rule, critical, delay, "excused" if follows or (rule in fault.rules and within) else "false")
 
 
 def _public(drawn: Run) -> dict[str, tuple[Alarm, ...]]:
@@ -192,7 +194,6 @@ def _public_alarm(drawn: Run, rule: str, index: int) -> Alarm:
         return Alarm(rule, False, index, "false")
     delay = index - fault.onset
     near = max(_NEAR_POINTS, _NEAR_SHARE * drawn.points)
-    # As lenient as with ours: an alarm later on within the fault is no false one.
     verdict = "hit" if abs(delay) <= near else "excused" if delay > 0 and index <= fault.end + near else "false"
     return Alarm(rule, False, delay, verdict)
 
@@ -242,8 +243,8 @@ def rule_table(outcomes: Sequence[Outcome]) -> Table:
         ("rule", "recall", "goal", "precision", "by run", "median delay", "false on healthy runs", "of it critical"),
         (
             "Precision is over all findings of the rule, warning or worse, in healthy and faulty runs; what follows"
-            " from a fault counts neither way, a right word at a wrong place as a false one. By run, a run counts once"
-            " for right words and once for wrong ones: a long run has many chances for either.",
+            " from a fault, or says it late, counts neither way. By run, a run counts once for right words and once for"
+            " wrong ones: a long run has many chances for either.",
             f"Not here, as one run's arrays cannot show them: {', '.join(_NOT_HERE)}.",
         ),
     )
