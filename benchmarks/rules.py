@@ -274,7 +274,7 @@ def healthy_table(outcomes: Sequence[Outcome]) -> Table:
     table = Table(
         "3",
         "healthy runs",
-        ("family", "runs", "with a false warning", "goal", "with a false critical", "goal", "rules"),
+        ("family", "runs", "with a false warning", "goal", "with a false critical", "goal", "with an info", "rules"),
     )
     healthy = [outcome for outcome in outcomes if outcome.fault is None]
     for family in (*FAMILIES, "all"):
@@ -290,6 +290,7 @@ def healthy_table(outcomes: Sequence[Outcome]) -> Table:
             at_most(len(warned) / len(some), _FALSE_WARNINGS, "") if family == "all" else None,
             len(critical),
             at_most(len(critical), 0, "") if family == "all" else None,
+            sum(bool(outcome.infos) for outcome in some),
             _counted(rule for outcome in warned for rule in {alarm.rule for alarm in outcome.alarms}),
         )
     return table
