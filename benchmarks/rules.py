@@ -1,6 +1,6 @@
 """How often the health rules find what is wrong, and how often they cry wolf, beside six public rules.
 
-python benchmarks/rules.py                            # a quick try, two minutes at most
+python benchmarks/rules.py                            # a quick try, under two minutes
 python benchmarks/rules.py --runs 600                 # all of it: 600 healthy runs, 40 of each fault
 python benchmarks/rules.py --show loss_spike:17       # one run: what was done to it, what was found
 """
@@ -424,7 +424,7 @@ def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0, help="of all runs (default: 0)")
-    parser.add_argument("--runs", type=int, default=100, help="healthy runs; 600 is all of it (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=300, help="healthy runs; 600 is all of it (default: %(default)s)")
     parser.add_argument("--per-fault", type=int, help="runs of each kind of fault (default: a fifteenth of --runs)")
     parser.add_argument("--only", help="kinds of faults and families, separated by commas (default: all)")
     parser.add_argument("--processes", type=int, default=min(2, os.cpu_count() or 1), choices=(1, 2))
