@@ -3,7 +3,7 @@
 A run is drawn in three moves: a family lays out the quantities of a healthy training (`Draft`), a fault may change
 them from one point on, and `Draft.run` makes the series of them, as a framework would have logged them.
 
-What is fair was settled here, before any rule was run on it, in these terms alone:
+What is fair was settled before any rule was run on it, in these terms:
 
 - noise of a loss is autocorrelated, multiplicative, and never further out than 5 sigma. What stands out by 8 sigma or
   more in one point, or by 3 sigma (2.5 at a join) for as long as the run lasts, is a fault; between is drawn neither
@@ -11,6 +11,12 @@ What is fair was settled here, before any rule was run on it, in these terms alo
 - the norm of the gradients is heavy-tailed: single points up to 25x are healthy.
 - data mixes shift a healthy loss by at most 8 %; warm-up bumps are below 25 %.
 - no fault begins within 150 points of a join or of a rise of the lr: nobody could say which of the two it was.
+
+Changed after rules had been run, where a run was not what it was called: swings that were of a fixed period in truth
+(oscillation); two shifts of a data mix that added up to more than 8 %; fine-tuning at a constant lr that stood still
+for half the run; explosions that the loss scaler skipped; overflows counted by logged points rather than by steps; a
+scale that falls to where it had been before; a silence of days. And a gradient norm that is raised along with the loss
+may saturate clipping: that is no false alarm. Strengths of faults and the noise of healthy runs were left as they were.
 """
 
 from __future__ import annotations
