@@ -25,7 +25,6 @@ EVENTS_TAG = "training_health/events"
 CONTRACT_VERSION = 1
 
 EVENT_KINDS = ("overflow", "alert", "action", "resume", "end")
-END_STATUSES = ("completed", "stopped", "failed")
 
 
 class ManifestError(ValueError):

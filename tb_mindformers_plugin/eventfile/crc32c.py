@@ -112,17 +112,6 @@ def _table_list() -> list[int]:
     return _table().tolist()
 
 
-def crc32c_windows(buffer: Bytes, length: int) -> Words:
-    """CRC-32C of every window of `length` bytes: (n - length + 1,) CRCs, not masked."""
-    count = len(buffer) - length + 1
-    if count <= 0:
-        return np.empty(0, np.uint32)
-    state = np.full(count, 0xFFFFFFFF, np.uint32)
-    for offset in range(length):
-        state = _advance(state, buffer[offset : offset + count])
-    return np.bitwise_xor(state, np.uint32(0xFFFFFFFF))
-
-
 def _advance(state: Words, byte: Bytes) -> Words:
     return np.bitwise_xor(_table()[(state ^ byte) & np.uint32(0xFF)], state >> np.uint32(8))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import crc32c as reference
 
-from tb_mindformers_plugin.eventfile.crc32c import crc32c, crc32c_windows
+from tb_mindformers_plugin.eventfile.crc32c import crc32c
 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 4, 5, 7, 8, 9, 127, 128, 129, 255, 256, 257, 1000, 4096, 70_001])
@@ -23,10 +23,3 @@ def test_many_ranges_of_many_lengths_at_once():
     lengths = [rng.choice([0, 1, 3, 8, 30, 31, 32, 140, 700, 4000]) for _ in starts]
     found = crc32c(np.frombuffer(data, np.uint8), np.array(starts), np.array(lengths))
     assert found.tolist() == [reference(data[s : s + n]) for s, n in zip(starts, lengths)]
-
-
-def test_windows():
-    data = random.Random(1).randbytes(300)
-    found = crc32c_windows(np.frombuffer(data, np.uint8), 8)
-    assert found.tolist() == [reference(data[i : i + 8]) for i in range(293)]
-    assert len(crc32c_windows(np.zeros(7, np.uint8), 8)) == 0
