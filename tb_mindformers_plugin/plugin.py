@@ -21,6 +21,7 @@ from tensorboard.plugins import base_plugin
 from werkzeug import Request, Response
 
 from tb_mindformers_plugin import metadata
+from tb_mindformers_plugin.http_api.compare import parse_compare_request, run_comparison
 from tb_mindformers_plugin.http_api.encode import encode_binary, encode_json
 from tb_mindformers_plugin.http_api.findings import parse_findings_request, run_findings
 from tb_mindformers_plugin.http_api.listing import FindingsCache, list_runs
@@ -128,6 +129,7 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
             "/runs": functools.partial(_application, self.runs_route),
             "/series": functools.partial(_application, self.series_route),
             "/findings": functools.partial(_application, self.findings_route),
+            "/compare": functools.partial(_application, self.compare_route),
             "/static/*": functools.partial(_application, self.static_route),
         }
 
@@ -164,6 +166,16 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
             return _json(request, run_findings(self._store, self._findings, run, language))
         except KeyError:
             return _error(request, 404, f"there is no run {run!r}", "GET runs lists the names")
+
+    @_route("GET")
+    def compare_route(self, request: Request) -> Response:
+        """``GET compare``."""
+        asked = parse_compare_request(request.args)
+        self._store.refresh(_FRESH_SECONDS)
+        try:
+            return _json(request, run_comparison(self._store, asked))
+        except KeyError as error:
+            return _error(request, 404, f"there is no run {error.args[0]!r}", "GET runs lists the names")
 
     @_route("GET")
     def static_route(self, request: Request) -> Response:

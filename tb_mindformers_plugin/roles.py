@@ -60,11 +60,13 @@ class Framework:
       name: the framework, as people write it.
       tags: role -> tags as `normalise` gives them (glob patterns allowed), the best first.
       units: role -> unit, where it is not the unit of `ROLES`.
+      steps: what its steps count: "steps" or "samples".
     """
 
     name: str
     tags: Mapping[str, tuple[str, ...]]
     units: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    steps: str = "steps"
 
 
 # In each entry the order of a role's tags is the order of preference; across entries the framework
@@ -120,6 +122,7 @@ FRAMEWORKS: tuple[Framework, ...] = (
             "lr": ("train/samples/lr",),
             "loss_scale": ("train/samples/loss_scale",),
         },
+        steps="samples",
     ),
     Framework(
         "PyTorch Lightning",
@@ -298,6 +301,15 @@ def framework_of(tags: Iterable[str]) -> Optional[str]:
     # One name alone (a `loss`) is everybody's and tells nothing.
     best = next((f for f in _by_fit(by_normal) if _fit(f, by_normal) >= 2), None)
     return best.name if best else None
+
+
+def steps_of(framework: Optional[str]) -> str:
+    """Returns what the steps of a framework count: "steps", or "samples".
+
+    >>> steps_of("DeepSpeed"), steps_of(None)
+    ('samples', 'steps')
+    """
+    return next((f.steps for f in FRAMEWORKS if f.name == framework), "steps")
 
 
 def _by_fit(by_normal: Mapping[str, str]) -> list[Framework]:

@@ -12,7 +12,7 @@ from tensorboard.plugins import base_plugin
 
 from tb_mindformers_plugin import __version__, metadata
 from tb_mindformers_plugin.cli.main import main
-from tb_mindformers_plugin.http_api import request
+from tb_mindformers_plugin.http_api import compare, findings, request
 from tb_mindformers_plugin.plugin import TrainingHealthLoader, TrainingHealthPlugin
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs.axes import AXES
@@ -40,6 +40,12 @@ def test_every_route_and_parameter_is_in_the_http_api():
     for name in (*request.SeriesRequest.__dataclass_fields__, *AXES, *request.FORMATS):
         name = {"start": "from", "stop": "to"}.get(name, name)
         assert f'"{name}"' in text, name
+
+
+def test_every_parameter_of_a_comparison_and_of_findings_is_in_the_http_api():
+    text = page("docs/http-api.md")
+    for name in (*compare.PARAMETERS, *findings.PARAMETERS):
+        assert f"`{name}`" in text or f"{name}=" in text, name
 
 
 def test_every_command_and_option_is_in_the_cli_page():

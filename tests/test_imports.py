@@ -10,7 +10,7 @@ from checkout import ROOT
 PACKAGE = ROOT / "tb_mindformers_plugin"
 
 # From the left of the picture in docs/design.md to its right.
-ORDER = ["metadata", "roles", "writer", "eventfile", "runs", "health", "http_api", "plugin", "cli"]
+ORDER = ["metadata", "roles", "writer", "eventfile", "runs", "compare", "health", "http_api", "plugin", "cli"]
 
 
 def imports(path):

@@ -6,6 +6,7 @@ import click
 
 from tb_mindformers_plugin import __version__
 from tb_mindformers_plugin.cli.check import check
+from tb_mindformers_plugin.cli.compare import compare_command
 from tb_mindformers_plugin.cli.demo import demo
 from tb_mindformers_plugin.cli.doctor import doctor
 
@@ -17,5 +18,6 @@ def main() -> None:
 
 
 main.add_command(check)
+main.add_command(compare_command)
 main.add_command(demo)
 main.add_command(doctor)

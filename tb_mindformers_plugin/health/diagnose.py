@@ -20,18 +20,24 @@ logger = logging.getLogger("tb_mindformers_plugin")
 Parameters = Mapping[str, Any]
 
 
-def diagnose(run: RunContents, parameters: Optional[Parameters] = None, now: Optional[float] = None) -> list[Finding]:
+def diagnose(
+    run: RunContents,
+    parameters: Optional[Parameters] = None,
+    now: Optional[float] = None,
+    baseline: Optional[RunContents] = None,
+) -> list[Finding]:
     """Returns what the rules find in the current curves of `run`, worst first.
 
     Args:
       run: what was read of a run.
       parameters: rule id -> its parameters dataclass, where they are not the defaults.
       now: seconds since the Unix epoch; without it nothing is told from the run's age.
+      baseline: the run to compare it with, where one is chosen.
 
     Raises:
       ValueError: `parameters` names no rule.
     """
-    return findings(of_run(run, now), parameters)
+    return findings(of_run(run, now, baseline), parameters)
 
 
 def diagnose_arrays(

@@ -4,28 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Mapping, NamedTuple
+from typing import Any, Mapping
+
+from tb_mindformers_plugin.language import LANGUAGES, Text
+
+__all__ = ["LANGUAGES", "SEVERITIES", "Finding", "Text"]
 
 #: From worst to best. A run's verdict is that of its worst finding, or "ok".
 SEVERITIES = ("critical", "warning", "info")
-
-#: Languages that findings speak.
-LANGUAGES = ("en", "zh")
-
-
-class Text(NamedTuple):
-    """The same words in English and in Simplified Chinese.
-
-    >>> Text("a jump", "突跳").in_language("zh")
-    '突跳'
-    """
-
-    en: str
-    zh: str
-
-    def in_language(self, language: str) -> str:
-        """Returns the words in one of `LANGUAGES`."""
-        return self.zh if language == "zh" else self.en
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,6 +10,9 @@ from typing import List, Optional, Sequence, Tuple
 import numpy as np
 
 from tb_mindformers_plugin.health.series import Floats, Indices, Mask, RunSeries, Series
+from tb_mindformers_plugin.language import number as number
+from tb_mindformers_plugin.language import percent as percent
+from tb_mindformers_plugin.language import times as times
 
 #: The interquartile range of a normal distribution of sigma 1.
 IQR_OF_NORMAL = 1.349
@@ -168,35 +171,3 @@ def near_joins(run: RunSeries, series: Series, before: int, after: int) -> Mask:
     for join in joins(run, series).tolist():
         near[max(join - before, 0) : join + after + 1] = True
     return near
-
-
-def percent(ratio: float) -> str:
-    """A ratio to 1 as people say it: +12 %, ×3.4.
-
-    >>> percent(1.12), percent(0.5), percent(3.4), percent(0.999)
-    ('+12 %', '-50 %', '×3.4', '-0.1 %')
-    """
-    if ratio >= 3:
-        return times(ratio)
-    change = (ratio - 1) * 100
-    return f"{change:+.0f} %" if abs(change) >= 1.5 else f"{change:+.1f} %"
-
-
-def times(ratio: float) -> str:
-    """A ratio as people say it.
-
-    >>> times(3.44), times(123.4), times(1.1e11)
-    ('×3.4', '×123', '×1.1e+11')
-    """
-    return f"×{ratio:.1f}" if ratio < 10 else f"×{ratio:,.0f}" if ratio < 1e6 else f"×{ratio:.2g}"
-
-
-def number(value: float) -> str:
-    """A value as people read it.
-
-    >>> number(2.1988450527191162), number(65536.0), number(1.5e-7)
-    ('2.199', '65,536', '1.5e-07')
-    """
-    if np.isfinite(value) and value == int(value) and abs(value) < 1e6:
-        return f"{int(value):,}"
-    return f"{value:.4g}"

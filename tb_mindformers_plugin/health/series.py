@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_mindformers_plugin.compare import AlignmentError, Comparison, Tolerance, compare
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.metadata import RunManifest
 from tb_mindformers_plugin.roles import ROLES
@@ -110,6 +111,8 @@ class RunSeries:
       ended: whether the run said that it ended.
       last_wall: latest time of any record; None where unknown.
       now: seconds since the Unix epoch, for what is told from a run's age; None: not to be told.
+      against: compares its loss with its baseline's, None where they have nothing in common; itself None where
+        no baseline is chosen.
     """
 
     curves: Mapping[str, Series]
@@ -121,6 +124,7 @@ class RunSeries:
     ended: bool = False
     last_wall: Optional[float] = None
     now: Optional[float] = None
+    against: Optional[Callable[[Tolerance], Optional[Comparison]]] = None
 
     def finite(self, role: str) -> Optional[Series]:
         """The finite points of a role's curve; None where there is none."""
@@ -161,8 +165,14 @@ class RunSeries:
         return float(within.max() / within[0]) if within[0] > 0 else float("inf")
 
 
-def of_run(contents: RunContents, now: Optional[float] = None) -> RunSeries:
-    """Returns what the rules get of a run that was read."""
+def of_run(contents: RunContents, now: Optional[float] = None, baseline: Optional[RunContents] = None) -> RunSeries:
+    """Returns what the rules get of a run that was read.
+
+    Args:
+      contents: the run.
+      now: seconds since the Unix epoch.
+      baseline: the run that it is to be compared with.
+    """
     curves: dict[str, Series] = {}
     superseded: dict[str, Tuple[Series, ...]] = {}
     for role, match in contents.roles.items():
@@ -183,7 +193,15 @@ def of_run(contents: RunContents, now: Optional[float] = None) -> RunSeries:
         ended=contents.ended is not None,
         last_wall=contents.last_wall,
         now=now,
+        against=None if baseline is None else functools.partial(_compared, contents, baseline),
     )
+
+
+def _compared(contents: RunContents, baseline: RunContents, tolerance: Tolerance) -> Optional[Comparison]:
+    try:
+        return compare(contents, baseline, tolerance=tolerance)
+    except AlignmentError:
+        return None
 
 
 def of_arrays(

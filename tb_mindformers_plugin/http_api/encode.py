@@ -73,11 +73,11 @@ def encode_json(answer: SeriesAnswer) -> bytes:
             {
                 "current": shown.current,
                 "raw": points.raw,
-                "x": _numbers(points.x),
-                "min": _numbers(points.minimum),
-                "max": _numbers(points.maximum),
-                "last": _numbers(points.last),
-                "smoothed": None if points.smoothed is None else _numbers(points.smoothed),
+                "x": numbers(points.x),
+                "min": numbers(points.minimum),
+                "max": numbers(points.maximum),
+                "last": numbers(points.last),
+                "smoothed": None if points.smoothed is None else numbers(points.smoothed),
                 "nan": points.nan.tolist(),
                 "posinf": points.posinf.tolist(),
                 "neginf": points.neginf.tolist(),
@@ -152,7 +152,8 @@ def _percentiles(values: npt.NDArray[Any]) -> tuple[float, float]:
     return float(order[round(0.01 * last)]), float(order[round(0.99 * last)])
 
 
-def _numbers(column: npt.NDArray[Any]) -> list[Optional[float]]:
+def numbers(column: npt.NDArray[Any]) -> list[Optional[float]]:
+    """Returns a column for JSON: null where it is not finite."""
     return [number if math.isfinite(number) else None for number in column.tolist()]
 
 

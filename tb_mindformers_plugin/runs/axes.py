@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy as np
 import numpy.typing as npt
 
+from tb_mindformers_plugin.roles import steps_of
+
 if TYPE_CHECKING:
     from tb_mindformers_plugin.runs.contents import RunContents, Segment
 
 AXES = ("step", "wall", "relative", "epoch", "tokens", "samples")
 
-# Axis -> the manifest field that says how much of it one step is (epoch: how many steps one is).
-_PER_STEP = {"tokens": "tokens_per_step", "samples": "global_batch_size"}
+#: Axis -> the manifest field that says how much of it one step is.
+PER_STEP = {"tokens": "tokens_per_step", "samples": "global_batch_size"}
 
 
 def available(run: RunContents) -> list[str]:
@@ -48,10 +50,17 @@ def positions(run: RunContents, segment: Segment, axis: str) -> Optional[npt.NDA
     return None if scale is None else segment.step.astype(np.float64) * scale
 
 
+def steps_count(run: RunContents) -> str:
+    """Returns what the run's steps count: "steps", or "samples" (DeepSpeed's do)."""
+    return steps_of(run.framework)
+
+
 def _scale(run: RunContents, axis: str) -> Optional[float]:
+    if axis == steps_count(run):
+        return 1.0
     if axis == "epoch":
         return 1 / run.manifest.steps_per_epoch if run.manifest.steps_per_epoch else None
-    per_step = getattr(run.manifest, _PER_STEP[axis]) if axis in _PER_STEP else None
+    per_step = getattr(run.manifest, PER_STEP[axis]) if axis in PER_STEP else None
     return float(per_step) if per_step else None
 
 

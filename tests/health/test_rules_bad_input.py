@@ -137,7 +137,7 @@ def test_what_is_wrong_is_said():
         diagnose_arrays({"los": ([0], None, [1.0])})
     with pytest.raises(ValueError, match="loss: 2 steps, 2 wall times, 1 values"):
         diagnose_arrays({"loss": ([0, 1], None, [1.0])})
-    with pytest.raises(ValueError, match="no rule 'loss_spikes'; known: clip_fraction_high, "):
+    with pytest.raises(ValueError, match="no rule 'loss_spikes'; known: baseline_divergence, "):
         diagnose_arrays({}, parameters={"loss_spikes": None})
 
 
