@@ -19,8 +19,10 @@ Indices = npt.NDArray[np.int64]
 #: Axes on which two runs can be laid side by side.
 AXES = ("step", "tokens", "samples")
 
-# Two positions are the same one where they differ by less than this part (they may come from float32).
+# Logged tokens and samples are float32: two positions are the same one where they differ by less than this part,
+# but never by so much as a quarter of the way to the next point.
 _SAME_POSITION = 1e-6
+_OF_THE_SPACING = 0.25
 
 # Unit -> (what it is one of, how many).
 _TIME_UNITS: Mapping[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
@@ -86,8 +88,8 @@ def align(run: RunContents, baseline: RunContents, role: str = "loss", axis: Opt
         raise ValueError(f"axis {axis!r} is unknown; known: {', '.join(AXES)}")
     mine, theirs = _curve(run, role, "the run"), _curve(baseline, role, "the baseline")
     at, baseline_at = _positions(run, mine, axis, "the run"), _positions(baseline, theirs, axis, "the baseline")
-    # A position is reached once by a curve, but a batch of 0 samples or a damaged value can repeat it.
-    first, second = _common(at, baseline_at)
+    # Steps are whole numbers: the same or not.
+    first, second = _common(at, baseline_at, 0.0 if axis == "step" else _SAME_POSITION)
     if not len(first):
         raise AlignmentError(_nothing_common(run, baseline, role, axis, at, baseline_at))
     factor = _unit_factor(run.roles[role].unit, baseline.roles[role].unit, role)
@@ -165,15 +167,22 @@ def _positions(run: RunContents, segment: Segment, axis: str, which: str) -> Flo
             f"{which} does not know its {axis}: log them, or give {axes.PER_STEP[axis]} in its manifest; "
             "or compare by step"
         )
+    if (np.diff(found) < 0).any():
+        raise AlignmentError(f"{which} logs {axis} that go back: compare by step")
     return found
 
 
-def _common(first: Floats, second: Floats) -> Tuple[Indices, Indices]:
-    """Indices of the positions that both ascending columns have, each used once."""
+def _common(first: Floats, second: Floats, tolerance: float) -> Tuple[Indices, Indices]:
+    """Indices of the positions that both ascending columns have, within a part of them; each used once.
+
+    A position is reached once by a curve, but a batch of 0 samples or a damaged value can repeat it.
+    """
     place = np.clip(np.searchsorted(second, first), 0, len(second) - 1)
     before = np.maximum(place - 1, 0)
     nearest = np.where(np.abs(second[before] - first) < np.abs(second[place] - first), before, place)
-    near = np.flatnonzero(np.abs(second[nearest] - first) <= _SAME_POSITION * np.abs(first))
+    spacing = min((float(np.median(np.diff(column))) for column in (first, second) if len(column) > 1), default=0.0)
+    allowed = np.minimum(tolerance * np.abs(first), _OF_THE_SPACING * spacing)
+    near = np.flatnonzero(np.abs(second[nearest] - first) <= allowed)
     _, once = np.unique(nearest[near], return_index=True)
     return near[once], nearest[near[once]]
 

@@ -171,6 +171,27 @@ def test_no_common_steps(runs):
         compare(found["a"], found["b"])
 
 
+def test_large_steps_are_paired_exactly(runs):
+    steps = np.arange(5_000_000, 5_000_400)
+    found = runs(a={"loss": curve(), "steps": 2 * steps}, b={"loss": curve(), "steps": 2 * steps + 1})
+    with pytest.raises(AlignmentError, match="no loss at the same step"):
+        compare(found["a"], found["b"])
+
+
+def test_samples_in_float32_are_paired_all_the_same(runs):
+    samples = 1e9 + 4096.0 * np.arange(400)
+    found = runs(a={"loss": curve(), "samples": samples}, b={"loss": curve(), "samples": samples + 30})
+    assert compare(found["a"], found["b"], axis="samples").errors.points == 400
+
+
+def test_samples_that_go_back(runs):
+    samples = np.arange(400.0)
+    samples[100] = 5
+    found = runs(a={"loss": curve(), "samples": samples}, b={"loss": curve(), "samples": np.arange(400.0)})
+    with pytest.raises(AlignmentError, match="the run logs samples that go back"):
+        compare(found["a"], found["b"], axis="samples")
+
+
 def test_a_role_that_is_not_there(runs):
     found = runs(a={"loss": curve(10)}, b={"lr": curve(10)})
     with pytest.raises(AlignmentError, match="the baseline logs no loss; it logs: lr"):
