@@ -10,7 +10,20 @@ from checkout import ROOT
 PACKAGE = ROOT / "tb_mindformers_plugin"
 
 # From the left of the picture in docs/design.md to its right.
-ORDER = ["metadata", "roles", "writer", "eventfile", "runs", "compare", "health", "http_api", "plugin", "cli"]
+ORDER = [
+    "metadata",
+    "roles",
+    "schedules",
+    "language",
+    "writer",
+    "eventfile",
+    "runs",
+    "compare",
+    "health",
+    "http_api",
+    "plugin",
+    "cli",
+]
 
 
 def imports(path):

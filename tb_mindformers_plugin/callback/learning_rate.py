@@ -8,8 +8,9 @@ import mindspore
 import numpy as np
 from mindspore import Parameter, Tensor, nn
 
-from tb_mindformers_plugin.callback import schedule
 from tb_mindformers_plugin.callback.device_values import as_float
+from tb_mindformers_plugin.callback.schedule import describe
+from tb_mindformers_plugin.schedules import learning_rate
 
 # Layer-wise learning rates make a group of every layer; this many are logged.
 MOST_GROUPS = 16
@@ -98,13 +99,13 @@ def _unwrapped(optimizer: Any) -> Any:
     return optimizer
 
 
-def _distinct(learning_rate: Any) -> list[Any]:
+def _distinct(rates: Any) -> list[Any]:
     """Returns the different learning rates of a grouped optimizer, which repeats them per weight."""
-    if learning_rate is None:
+    if rates is None:
         return []
-    if not isinstance(learning_rate, (tuple, list, nn.CellList)):
-        return [learning_rate]
-    return list({id(rate): rate for rate in learning_rate}.values())
+    if not isinstance(rates, (tuple, list, nn.CellList)):
+        return [rates]
+    return list({id(rate): rate for rate in rates}.values())
 
 
 def _source(rate: Any) -> Optional[_Source]:
@@ -115,9 +116,9 @@ def _source(rate: Any) -> Optional[_Source]:
         if inner.ndim == 0:
             return lambda i: as_float(inner)
         return _from_table(inner.asnumpy())
-    known = schedule.describe(rate)
+    known = describe(rate)
     if known is not None:
-        return lambda i: schedule.lr_at(known, i)
+        return lambda i: learning_rate(known, i)
     return _from_call(rate) if isinstance(rate, nn.Cell) else None
 
 
@@ -131,7 +132,7 @@ def _described(rate: Any) -> Optional[dict[str, Any]]:
         if inner.ndim == 0:
             return {"kind": "constant", "peak": float(table[0])}
         return {"kind": "table", "peak": float(table.max()), "points": int(table.size)}
-    return schedule.describe(rate)
+    return describe(rate)
 
 
 def _from_table(table: np.ndarray[Any, Any]) -> _Source:

@@ -1,8 +1,8 @@
 """Rule `lr_schedule_mismatch`: the learning rate is not what a schedule does.
 
-Definition: with a declared schedule (kinds constant, cosine, constant_warmup, linear_warmup and
-cosine_warmup), a relative error above 1 % for 10 points in a row or more, against the declared values from
-one step ahead to as many behind as steps were skipped. Undeclared: a ratio of neighbours above 1.5, either
+Definition: with a declared schedule (of any kind that the callback declares), a relative error above 1 % for
+10 points in a row or more, against the declared values from one step ahead to as many behind as steps were
+skipped. Undeclared: a ratio of neighbours above 1.5, either
 way, that was not foretold by the line through the two points before (within max(a sixth of the larger, 1 %
 of the peak)) nor by their ratio. Warning when it goes above the earlier peak, is undone by its inverse
 within a quarter of the points, falls between pieces that are not flat, or when the learning rate is 0
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Mapping, Optional, Tuple
+from typing import Any, Optional, Tuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import near_joins, number, percent, stretches
 from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
+from tb_mindformers_plugin.schedules import learning_rates
 
 _ADVICE = {
     "declared": Text(
@@ -91,44 +92,17 @@ def _declared(run: RunSeries, lr: Series) -> Optional[Tuple[Floats, Floats]]:
         lost = np.cumsum(skipped.value > 0)
         place = np.searchsorted(skipped.step, lr.step, side="right") - 1
         lag = np.where(place >= 0, lost[np.maximum(place, 0)], 0)
+    shifts = (-1, 0, 1, lag, lag + 1, lag + 2, lag / 2)
     try:
-        choices = [_schedule(schedule, lr.step - shift) for shift in (-1, 0, 1, lag, lag + 1, lag + 2, lag / 2)]
+        choices = np.array([learning_rates(schedule, np.maximum(lr.step - shift, 0)) for shift in shifts])
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
-        return None
-    if choices[0] is None:
-        return None
-    known = np.array(choices, np.float64)
-    return known.min(axis=0), known.max(axis=0)
-
-
-def _schedule(schedule: Mapping[str, Any], i: Any) -> Optional[Floats]:
-    """(n,) learning rates after `i` optimizer steps; None for a kind that is not known here."""
-    kind = schedule.get("kind")
-    i = np.maximum(np.asarray(i, np.float64), 0)
-    if kind not in ("constant", "cosine", "constant_warmup", "linear_warmup", "cosine_warmup"):
-        return None
-    peak = float(schedule["peak"])
-    if kind == "constant":
-        return np.full(len(i), peak)
-    end = float(schedule.get("end", 0.0))
-    if kind == "cosine":
-        done = np.minimum(i / float(schedule["decay_steps"]), 1)
-        return end + (peak - end) * 0.5 * (1 + np.cos(math.pi * done))
-    warm, first = float(schedule["warmup_steps"]), float(schedule.get("warmup_init", 0.0))
-    if kind == "constant_warmup":
-        value = np.full(len(i), peak)
-    elif kind == "linear_warmup":
-        value = peak * np.maximum(float(schedule["total_steps"]) - i, 0) / float(schedule["decay_steps"])
-    else:
-        turns = float(schedule.get("num_cycles", 0.5)) * (i - warm) / float(schedule["decay_steps"])
-        value = end + (peak - end) * np.maximum(0.5 * (1 + np.cos(2 * math.pi * turns)), 0)
-        value = np.where(i >= float(schedule["total_steps"]), end, value)
-    return np.where(i < warm, first + (peak - first) * i / max(warm, 1), value)
+        return None  # what it declares is unknown here, or wrong
+    return np.fmin.reduce(choices), np.fmax.reduce(choices)
 
 
 def _against(lr: Series, low: Floats, high: Floats, p: Parameters) -> list[Finding]:
     v = lr.value
-    peak = float(high.max())
+    peak = float(np.fmax.reduce(high))
     # Near 0 a relative error means nothing.
     least = 1e-4 * peak
     off = (v < low * (1 - p.error) - least) | (v > high * (1 + p.error) + least)
