@@ -5,6 +5,7 @@ Nothing here depends on how long a run will be: blocks are counted from the left
 
 from __future__ import annotations
 
+import dataclasses
 from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -19,9 +20,11 @@ IQR_OF_NORMAL = 1.349
 #: sigma / median absolute deviation, of a normal distribution.
 MAD_TO_SIGMA = 1.4826
 
-# Fewest points that count as warm-up, and the largest part of the run so far.
+# Fewest points that count as warm-up, and most.
 WARMUP_POINTS = 64
-_WARMUP_PART = 0.1
+_MOST_WARMUP_POINTS = 256
+# Points at which it is asked whether ratios of a loss mean anything.
+_GATE_MARKS = (64, 128, 256)
 
 
 def quantiles(rows: Floats, at: Sequence[float]) -> List[Floats]:
@@ -66,6 +69,35 @@ def levels(rows: Floats) -> Tuple[Floats, Floats]:
     return middle, (high - low) / IQR_OF_NORMAL
 
 
+#: Points of a block of `block_levels`.
+BLOCK = 32
+
+
+@dataclasses.dataclass(frozen=True)
+class BlockLevels:
+    """Quantiles of whole blocks of 32 points, counted from the left, each (k,)."""
+
+    low: Floats
+    median: Floats
+    high: Floats
+    top: Floats
+
+    @property
+    def sigma(self) -> Floats:
+        """(k,) sigma_iqr of each block."""
+        return (self.high - self.low) / IQR_OF_NORMAL
+
+
+def block_levels(series: Series) -> BlockLevels:
+    """The quarter, half, three-quarter and whole quantiles of the series' blocks of 32 points, sorted once."""
+    known = series.__dict__.get("_block_levels")
+    if known is None:
+        ordered = np.sort(blocks(series.value, BLOCK), axis=1)
+        known = BlockLevels(*quantiles(ordered, (0.25, 0.5, 0.75, 1.0)))
+        series.__dict__["_block_levels"] = known  # several rules ask
+    return known
+
+
 def stretches(mask: Mask, bridge: int = 0) -> List[Tuple[int, int]]:
     """First and last index of each stretch of True, those joined that at most `bridge` Falses part.
 
@@ -100,64 +132,65 @@ def lag1(values: Floats) -> float:
     return float(centred[1:] @ centred[:-1]) / power if power > 0 else 0.0
 
 
-def is_ratio_loss(loss: Optional[Series]) -> bool:
-    """Whether ratios of this loss mean anything: it is positive, and larger than its own noise.
+def ratio_part(values: Floats) -> int:
+    """How many of (n,) losses, from the left, ratios mean anything of: up to where they are noise around 0.
 
-    A GRPO loss, which is noise around zero, is none; a DPO loss is one.
+    Ratios of a loss that is about 0 (as of policy-gradient methods) mean nothing; those of a DPO loss do. The first
+    64, 128 and 256 values must have a median that is above 0 and above 1.05 times the median step between
+    neighbours; and of the values so far no more than 0.1 %, or a single one, may be negative.
 
-    >>> from tb_mindformers_plugin.health.series import of_values
-    >>> is_ratio_loss(of_values(loss=[2.0, 1.9, 1.8]).finite("loss"))
-    True
-    >>> is_ratio_loss(of_values(loss=[0.01, -0.02, 0.01, -0.03]).finite("loss"))
-    False
+    >>> ratio_part(np.array([2.0, 1.9, 1.8])), ratio_part(np.array([0.01, -0.02, 0.01, -0.03]))
+    (3, 0)
     """
-    if loss is None or not len(loss):
-        return False
-    value = loss.value
-    if np.count_nonzero(value < 0) >= 0.001 * len(value) and (value < 0).any():
-        return False
-    middle = float(np.median(value))
-    if not middle > 0:
-        return False
-    noise = float(np.median(np.abs(np.diff(value)))) if len(value) > 1 else 0.0
-    return 1.05 * noise < middle
+    stop = len(values)
+    for mark in _GATE_MARKS:
+        head = values[:mark]
+        middle = float(np.median(head)) if len(head) else 0.0
+        steps = float(np.median(np.abs(np.diff(head)))) if len(head) > 1 else 0.0
+        if not middle > max(1.05 * steps, 0.0):
+            # What was judged before this mark stays judged.
+            stop = 0 if mark == _GATE_MARKS[0] else mark // 2
+            break
+        if len(values) <= mark:
+            break
+    negative = np.flatnonzero(values < 0)
+    often = np.flatnonzero(np.arange(1, len(negative) + 1) > np.maximum(0.001 * (negative + 1), 1))
+    return min(stop, int(negative[often[0]])) if len(often) else stop
 
 
 def ratio_loss(run: RunSeries) -> Optional[Series]:
-    """The finite points of the run's loss where `is_ratio_loss`, else None."""
+    """The finite points of the run's loss that ratios mean anything of; None where there are none.
+
+    None too where the KL to a reference policy is logged: such a loss is a surrogate or the KL itself, and rises
+    from 0 in a training that goes well.
+    """
     known = run.__dict__.get("_ratio_loss", False)
     if known is False:
-        loss = run.finite("loss")
-        known = loss if is_ratio_loss(loss) else None
+        loss, known = run.finite("loss"), None
+        if loss is not None and "kl" not in run.curves:
+            part = ratio_part(loss.value)
+            known = None if not part else loss if part == len(loss) else loss.picked(slice(part))
         run.__dict__["_ratio_loss"] = known  # many rules ask
     return known
 
 
-def warmup_step(run: RunSeries) -> Optional[int]:
-    """The step at which the learning rate first stopped rising; None without a learning rate or while it rises."""
-    lr = run.finite("lr")
-    if lr is None:
-        return None
-    stops = np.flatnonzero((np.diff(lr.value) <= 0) & (lr.value[:-1] > 0))
-    return int(lr.step[stops[0]]) if len(stops) else None
-
-
 def warmup_end(run: RunSeries, series: Series) -> int:
-    """Index of the first point of `series` behind the warm-up.
+    """Index of the first point of `series` behind the warm-up (at most their number).
 
-    Where the learning rate stops rising, but at least 64 points and at most a tenth of the points so far.
+    Where the learning rate first stops rising, but at least 64 and at most 256 points.
 
     >>> from tb_mindformers_plugin.health.series import of_values
     >>> run = of_values(loss=np.ones(2000), lr=np.minimum(np.arange(2000) / 100, 1))
     >>> warmup_end(run, run.curves["loss"])
     100
     """
-    most = max(WARMUP_POINTS, int(_WARMUP_PART * len(series)))
-    if "lr" not in run.curves:
-        return min(WARMUP_POINTS, len(series))
-    step = warmup_step(run)
-    at = most if step is None else series.at_or_after(step)
-    return min(max(WARMUP_POINTS, min(at, most)), len(series))
+    lr = run.finite("lr")
+    end = WARMUP_POINTS
+    if lr is not None:
+        early = lr.value[: _MOST_WARMUP_POINTS + 1] if len(lr) >= len(series) else lr.value
+        stops = np.flatnonzero((early[1:] <= early[:-1]) & (early[:-1] > 0))
+        end = series.at_or_after(int(lr.step[stops[0]])) if len(stops) else _MOST_WARMUP_POINTS
+    return min(max(WARMUP_POINTS, min(end, _MOST_WARMUP_POINTS)), len(series))
 
 
 def joins(run: RunSeries, series: Series) -> Indices:

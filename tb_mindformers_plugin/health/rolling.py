@@ -1,9 +1,9 @@
 """Jumps against the points just before: exact rolling quantiles, without looking at every window.
 
 A window of 128 points ends before each point. Sorting all of them costs seconds per million points, so
-they are bounded first: of the 32-point blocks, the three before a point's own block lie inside its
-window whatever the point's place in the block. Of 96 sorted values the k-th is never below the window's
-k-th, and the (k - 32)-th never above it. Only points that pass these bounds get a window of their own.
+the median is bounded first: of the 32-point blocks, the three before a point's own block lie inside its
+window whatever the point's place in the block. Only points that pass the bound get a window of their own.
+What a run's noise was for longer is known from the blocks themselves.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import dataclasses
 
 import numpy as np
 
-from tb_mindformers_plugin.health.robust import IQR_OF_NORMAL, quantiles
-from tb_mindformers_plugin.health.series import Floats, Indices
+from tb_mindformers_plugin.health.robust import BLOCK, IQR_OF_NORMAL, block_levels, quantiles
+from tb_mindformers_plugin.health.series import Floats, Indices, Mask, Series
 
 WINDOW = 128
 #: Fewest points before a point that can be judged.
 LEAST = 64
-_BLOCK = 32
-_INNER = WINDOW - _BLOCK
+# Blocks that the noise for long is taken from.
+_LONG = 64
 # Windows that are sorted at a time: 16 MB.
 _CHUNK = 16_384
 _Q95_TO_SIGMA = 1.645
@@ -35,6 +35,10 @@ class Baseline:
     q95: Floats
     q99: Floats
 
+    def where(self, which: Mask, other: Baseline) -> Baseline:
+        """These where `which` (k,) is false, the others where it is true."""
+        return Baseline(*(np.where(which, getattr(other, f.name), getattr(self, f.name)) for f in _FIELDS))
+
     def sigma(self) -> Floats:
         """(k,) the larger of the sigmas that the middle and the upper tail of the window have."""
         return np.maximum((self.q75 - self.q25) / IQR_OF_NORMAL, (self.q95 - self.median) / _Q95_TO_SIGMA)
@@ -42,59 +46,98 @@ class Baseline:
     def logs(self) -> Baseline:
         """The same of the logarithms (values at or below 0 count as the smallest number)."""
         tiny = np.finfo(np.float64).tiny
-        return Baseline(*(np.log(np.maximum(getattr(self, f.name), tiny)) for f in dataclasses.fields(self)))
+        return Baseline(*(np.log(np.maximum(getattr(self, f.name), tiny)) for f in _FIELDS))
 
 
-def baseline(values: Floats, at: Indices) -> Baseline:
+_FIELDS = dataclasses.fields(Baseline)
+
+
+def baseline(values: Floats, at: Indices, window: int = WINDOW) -> Baseline:
     """Returns the exact quantiles of the up to 128 values before each index of `at`.
 
     Args:
       values: (n,) finite.
       at: (k,) ascending indices, each at least 1.
+      window: another number than 128.
 
     >>> float(baseline(np.arange(300.0), np.array([200])).median[0])
     135.5
     """
     wanted = (0.5, 0.25, 0.75, 0.95, 0.99)
     found = np.empty((len(wanted), len(at)))
-    early = int(np.searchsorted(at, WINDOW))
+    early = int(np.searchsorted(at, window))
     for k, i in enumerate(at[:early].tolist()):
         found[:, k] = quantiles(np.sort(values[:i]), wanted)
     if early < len(at):
-        windows = np.lib.stride_tricks.sliding_window_view(values, WINDOW)
+        windows = np.lib.stride_tricks.sliding_window_view(values, window)
         for first in range(early, len(at), _CHUNK):
             chunk = slice(first, first + _CHUNK)
-            found[:, chunk] = quantiles(np.sort(windows[at[chunk] - WINDOW], axis=1), wanted)
+            found[:, chunk] = quantiles(np.sort(windows[at[chunk] - window], axis=1), wanted)
     return Baseline(*found)
 
 
-def may_jump(values: Floats, z: float, relative: float = 0.0, absolute: float = 0.0) -> Indices:
-    """Returns the indices of all points x that can be above median + max(relative |median|, absolute, z sigma).
+def may_exceed(series: Series, factor: Floats) -> Indices:
+    """Returns the indices of all points above the median of the window before them times a factor.
 
-    A superset, from bounds: with sigma as `Baseline.sigma` has it, and at least 64 points before.
+    A superset, from bounds, of those with at least 64 points before.
 
     Args:
-      values: (n,) finite.
-      z: how far above, in sigmas.
-      relative: how far above, as a part of the median.
-      absolute: how far above.
+      series: finite values.
+      factor: (k + 1,) at least 1, for each of the k whole blocks of 32 points and the rest behind them.
     """
-    early = np.arange(LEAST, min(len(values), WINDOW))
-    whole = len(values) // _BLOCK
-    if len(values) <= WINDOW or whole < 4:
-        return early
-    inner = np.lib.stride_tricks.sliding_window_view(values[: whole * _BLOCK], _INNER)[::_BLOCK]
-    ordered = np.sort(inner, axis=1)
-    # The window's quantiles lie between order statistics of 128: 31|32, 63|64, 95|96, 120|121.
-    lowest_median, highest_median = ordered[:, 63 - _BLOCK], ordered[:, 64]
-    sigma = np.maximum(
-        (ordered[:, 95 - _BLOCK] - ordered[:, 32]) / IQR_OF_NORMAL,
-        (ordered[:, 120 - _BLOCK] - highest_median) / _Q95_TO_SIGMA,
-    )
-    reach = np.maximum(np.maximum(relative * np.abs(lowest_median), absolute), z * np.maximum(sigma, 0))
-    # Median plus its own part rises with the median, so the lowest median gives the lowest bound.
-    bound = lowest_median + reach
-    # Triple t bounds block t + 3; the first point with a whole window is in block 4.
-    per_point = np.repeat(bound[1:], _BLOCK)[: len(values) - WINDOW]
-    tail = values[WINDOW : WINDOW + len(per_point)]
-    return np.concatenate([early, WINDOW + np.flatnonzero(tail > per_point)])
+    x, n = series.value, len(series)
+    levels = block_levels(series)
+    k = len(levels.top)
+    if n <= LEAST:
+        return np.empty(0, np.int64)
+    # Three quarters of each of three blocks lie above the least of their quartiles: more than half of the window.
+    least = np.full(k + 1, -np.inf)
+    least[2] = min(levels.low[0], levels.low[1])
+    if k > 2:
+        least[3:] = np.minimum(np.minimum(levels.low[:-2], levels.low[1:-1]), levels.low[2:])
+    bound = least * np.where(least > 0, factor, 1)
+    rest = x[k * BLOCK :].max(initial=-np.inf)
+    hot = np.flatnonzero(np.append(levels.top, rest)[2:] > bound[2:]) + 2
+    at = (hot[:, None] * BLOCK + np.arange(BLOCK)).ravel()
+    at = at[at < n]
+    return at[x[at] > bound[at // BLOCK]]
+
+
+def noise_before(sigma: Floats) -> Floats:
+    """Returns what a point's noise was for long: medians of the up to 64 block sigmas before each block.
+
+    Taken anew at each of the first 8 blocks, then at every eighth.
+
+    Args:
+      sigma: (k,) of blocks.
+
+    Returns:
+      (k + 1,): before each block, and before what follows the last; 0 before the first.
+
+    >>> noise_before(np.array([1.0, 3.0, 2.0])).tolist()
+    [0.0, 1.0, 2.0, 2.0]
+    """
+    k = len(sigma)
+    marks = np.concatenate([np.arange(1, min(k, 8) + 1), np.arange(16, k + 1, 8)])
+    padded = np.concatenate([np.full(_LONG, np.inf), sigma])
+    ordered = np.sort(padded[marks[:, None] + np.arange(_LONG)], axis=1)
+    count = np.minimum(marks, _LONG)
+    row = np.arange(len(marks))
+    middle = (ordered[row, (count - 1) // 2] + ordered[row, count // 2]) / 2
+    return np.concatenate([[0.0], middle])[np.searchsorted(marks, np.arange(k + 1), side="right")]
+
+
+def second_largest_before(values: Floats) -> Floats:
+    """Returns the second-largest of the values before each, of neighbours only one counting.
+
+    Args:
+      values: (k,) at least 0.
+
+    Returns:
+      (k + 1,): before each value, and behind the last.
+
+    >>> second_largest_before(np.array([1.0, 5.0, 4.0, 0.0, 3.0])).tolist()
+    [0.0, 0.0, 0.0, 1.0, 1.0, 3.0]
+    """
+    earlier = np.concatenate([[0.0, 0.0], np.maximum.accumulate(values)])[: len(values)]
+    return np.concatenate([[0.0], np.maximum.accumulate(np.minimum(values, earlier))])

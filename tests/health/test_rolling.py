@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tb_mindformers_plugin.health.rolling import baseline, may_jump
+from tb_mindformers_plugin.health.rolling import baseline, may_exceed, noise_before
+from tb_mindformers_plugin.health.series import of_values
 from tb_mindformers_plugin.health.spike_score import spike_score
 
 
@@ -21,10 +22,21 @@ def test_no_jump_is_missed(n, kind):
     x[random.random(n) < 0.01] += 5
     every = np.arange(64, n)
     base = baseline(x, every)
-    for z, relative, absolute in ((6, 0.1, 0), (3, 0, 0.5), (0, 0, 0)):
-        reach = np.maximum(np.maximum(relative * np.abs(base.median), absolute), z * base.sigma())
-        jumps = every[x[every] - base.median > reach]
-        assert set(jumps) <= set(may_jump(x, z, relative, absolute).tolist())
+    for factor in (1.0, 1.1, 3.0):
+        jumps = every[(x[every] > factor * base.median) & (base.median > 0)]
+        found = may_exceed(of_values(loss=x).curves["loss"], np.full(n // 32 + 1, factor))
+        assert set(jumps) <= set(found.tolist())
+        assert found.min(initial=64) >= 64
+
+
+def test_noise_for_long_is_that_of_the_blocks_before():
+    sigma = np.random.default_rng(0).random(300)
+    found = noise_before(sigma)
+    assert len(found) == 301
+    for mark in (1, 2, 7, 8, 16, 64, 72, 296):
+        assert found[mark] == np.median(sigma[max(mark - 64, 0) : mark])
+    assert found[10] == found[8]
+    assert found[300] == found[296]
 
 
 def test_quantiles_are_those_of_the_window():

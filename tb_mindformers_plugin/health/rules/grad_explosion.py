@@ -22,8 +22,8 @@ import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import groups, number, ratio_loss, sigma_iqr, times
-from tb_mindformers_plugin.health.rolling import baseline, may_jump
+from tb_mindformers_plugin.health.robust import BLOCK, groups, number, ratio_loss, sigma_iqr, times
+from tb_mindformers_plugin.health.rolling import baseline, may_exceed
 from tb_mindformers_plugin.health.series import RunSeries, Series
 
 _ADVICE = {
@@ -79,11 +79,11 @@ def grad_explosion(run: RunSeries, parameters: Parameters = Parameters()) -> lis
     curve = curve.picked(curve.value > 0)
     if not len(curve):
         return []
-    g = np.log(curve.value)
     rise = math.log(p.times)
-    at = may_jump(g, p.z, absolute=rise)
+    at = may_exceed(curve, np.full(len(curve) // BLOCK + 1, p.times))
     if not len(at):
         return []
+    g = np.log(curve.value)
     base = baseline(g, at)
     up = g[at] - base.median
     s = np.maximum(base.sigma(), p.floor)

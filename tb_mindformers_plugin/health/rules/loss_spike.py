@@ -1,14 +1,15 @@
 """Rule `loss_spike`: a one-off jump of the loss.
 
-Definition: with m the median and q95, q99 the quantiles of the 128 points before (at least 64), a point x
-is a spike when all hold: x - m > 0.1 |m|; x - m > 6 s with s = max(sigma_iqr, (q95 - m)/1.645, 0.01 |m|);
-x - m > 2 (q99 - m); ln(x/m) > 5 s of the logarithms (floor 0.01). Points with at most 16 others between
-them are one spike. Below 15 s, and with 1,000 points before, it must also be 1.3 times as many s out as
-the second-largest excursion (of 4 s or more) of the run so far: 128 points do not know a heavy tail, the
-run does. From 1,000 points on the 6 grows with sqrt(ln n), as the largest of n points does. It has
-recovered when a 5-point median falls under m + max(2 s, a quarter of the peak's excess) within max(50
-points, 1 % of the points so far). Warning when it recovers, or still may; info ("level shift") when it
-does not: `loss_divergence` judges what follows.
+Definition: with m the median and q99 a quantile of the 128 points before (at least 64), a point x is a spike
+when all hold: x > 1.1 m; ln(x/m) > 6 s; ln(x/m) > 2 ln(q99/m). s is the sigma of the logarithms: the larger
+of what the window has (sigma_iqr, or (q95 - m)/1.645) and what the run had for long (the median of the
+sigma_iqr of the last 64 blocks of 32 points, which 128 points alone do not know well), at least 0.01. Below
+15 s it must also be 1.1 times as many s out as the second-largest excursion of the run so far (of a block's
+highest point over the median of the four blocks before): the run has shown its tail. Where the last whole
+block has its median under the window's lower quartile the loss has just fallen: then that block is the
+window. Points with at most 16 others between them are one spike. It has recovered when a 5-point median falls
+under m + max(2 s m, a quarter of the peak's excess) within max(50 points, 1 % of the points so far). Warning
+when it recovers, or still may; info ("level shift") when it does not: `loss_divergence` judges what follows.
 
 Source: measured definition of this project; the tail terms keep heavy-tailed noise quiet.
 
@@ -25,9 +26,26 @@ import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import groups, near_joins, number, percent, ratio_loss
-from tb_mindformers_plugin.health.rolling import WINDOW, baseline, may_jump
-from tb_mindformers_plugin.health.series import Floats, Indices, RunSeries, Series
+from tb_mindformers_plugin.health.robust import (
+    BLOCK,
+    IQR_OF_NORMAL,
+    BlockLevels,
+    block_levels,
+    groups,
+    near_joins,
+    number,
+    percent,
+    ratio_loss,
+)
+from tb_mindformers_plugin.health.rolling import (
+    LEAST,
+    WINDOW,
+    baseline,
+    may_exceed,
+    noise_before,
+    second_largest_before,
+)
+from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
 
 _ADVICE = {
     "spike": Text(
@@ -48,27 +66,21 @@ class Parameters:
 
     Attributes:
       rise: least rise over the median, as a part of it.
-      z: least rise, in sigmas.
-      z_log: least rise of the logarithm, in its sigmas.
-      tail: least rise, in distances from the median to the 99 % quantile.
-      floor: sigma is at least this part of the median.
-      excursion: an excursion of the run's tail, in sigmas.
+      z: least rise of the logarithm, in sigmas.
+      tail: least rise of the logarithm, in distances from the median to the 99 % quantile.
+      floor: sigma is at least this.
       beyond: a spike is so many times as far out as the second-largest excursion before it.
       clear: a spike of so many sigmas is one whatever came before.
-      known: points before which the run's tail is not known.
       gap: points between two jumps of one spike, at most.
       recovery: points in which it must have come back, at least.
     """
 
     rise: float = 0.1
     z: float = 6.0
-    z_log: float = 5.0
     tail: float = 2.0
     floor: float = 0.01
-    excursion: float = 4.0
-    beyond: float = 1.3
+    beyond: float = 1.1
     clear: float = 15.0
-    known: int = 1000
     gap: int = 16
     recovery: int = 50
 
@@ -85,25 +97,24 @@ def loss_spike(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fi
     """
     p = parameters
     loss = ratio_loss(run)
-    if loss is None:
+    if loss is None or len(loss) <= LEAST:
         return []
-    x = loss.value
-    at = may_jump(x, p.excursion, relative=p.rise)
+    levels = block_levels(loss)
+    sigma = (_log(levels.high) - _log(levels.low)) / IQR_OF_NORMAL
+    noise = np.maximum(noise_before(sigma), p.floor)
+    at = may_exceed(loss, np.maximum(1 + p.rise, np.exp(p.z * noise)))
     if not len(at):
         return []
-    base = baseline(x, at)
-    m = base.median
-    up = x[at] - m
-    s = np.maximum(base.sigma(), p.floor * np.abs(m))
-    logs = base.logs()
-    s_log = np.maximum(logs.sigma(), p.floor)
-    # The largest of n points of noise lies further out the more there are.
-    growth = np.sqrt(np.maximum(np.log(at) / math.log(p.known), 1))
-    jumped = (up > p.rise * np.abs(m)) & (up > p.z * growth * s) & (up > p.tail * (base.q99 - m))
-    jumped &= np.log(np.maximum(x[at], np.finfo(float).tiny)) - logs.median > p.z_log * s_log
-    out = up / s
-    tail = _tail(at, out, p)
-    jumped &= (at < p.known) | (out > p.clear) | (out > p.beyond * tail)
+    block = at // BLOCK
+    base = baseline(loss.value, at)
+    fell = levels.median[block - 1] < base.q25
+    base = base.where(fell, baseline(loss.value, block * BLOCK, BLOCK))
+    m, logs = base.median, base.logs()
+    up = _log(loss.value[at]) - logs.median
+    s = np.maximum(noise[block], logs.sigma())
+    tail = second_largest_before(_excursions(levels, noise))[block]
+    jumped = (loss.value[at] > (1 + p.rise) * m) & (up > p.z * s) & (up > p.tail * (logs.q99 - logs.median))
+    jumped &= (up > p.clear * s) | (up > p.beyond * tail * s)
     at, m, s = at[jumped], m[jumped], s[jumped]
     quiet = near_joins(run, loss, 1, 35)
     found = []
@@ -114,20 +125,19 @@ def loss_spike(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fi
     return found
 
 
-def _tail(at: Indices, out: Floats, p: Parameters) -> Floats:
-    """(k,) the second-largest excursion of the run before the one that each candidate belongs to, in sigmas."""
-    tail = np.zeros(len(at))
-    largest = second = 0.0
-    away = np.flatnonzero(out > p.excursion)
-    for first, last in groups(at[away], p.gap):
-        i, j = np.searchsorted(at, (first, last + 1)).tolist()
-        tail[i:j] = second if largest > p.clear else largest
-        top = float(out[i:j].max())
-        if top > largest:
-            largest, second = top, largest
-        elif top > second:
-            second = top
-    return tail
+def _log(values: Floats) -> Floats:
+    return np.log(np.maximum(values, np.finfo(float).tiny))
+
+
+def _excursions(levels: BlockLevels, noise: Floats) -> Floats:
+    """(k,) how far the highest point of each block lies above the median of the four blocks before, in sigmas."""
+    out = np.zeros(len(levels.top))
+    if len(out) > 4:
+        m = levels.median
+        four = np.stack([m[i : len(m) - 4 + i] for i in range(4)])
+        before = (four.sum(axis=0) - four.min(axis=0) - four.max(axis=0)) / 2
+        out[4:] = np.maximum((_log(levels.top[4:]) - _log(before)) / noise[4:-1], 0)
+    return out
 
 
 def _spike(run: RunSeries, loss: Series, first: int, last: int, m: float, s: float, p: Parameters) -> Finding:
@@ -139,7 +149,7 @@ def _spike(run: RunSeries, loss: Series, first: int, last: int, m: float, s: flo
     recovered_at = None
     if len(after) >= 5:
         medians = np.median(np.lib.stride_tricks.sliding_window_view(after, 5), axis=1)
-        back = np.flatnonzero(medians < m + max(2 * s, excess / 4))
+        back = np.flatnonzero(medians < m + max(2 * s * m, excess / 4))
         recovered_at = peak + 5 + int(back[0]) if len(back) else None
     pending = recovered_at is None and len(after) < horizon
     rose = run.lr_rise(int(loss.step[max(first - WINDOW, 0)]), int(loss.step[first]))
@@ -177,7 +187,7 @@ def _spike(run: RunSeries, loss: Series, first: int, last: int, m: float, s: flo
             "before": m,
             "peak": float(x[peak]),
             "ratio": ratio,
-            "sigmas": excess / s,
+            "sigmas": math.log(ratio) / s,
             "recovered": recovered_at is not None,
             "lingering": lingering,
             "lr_rose": rose,
@@ -193,7 +203,7 @@ def _lingering(loss: Series, recovered_at: object, m: float, s: float) -> float:
     if len(settled) < 16:
         return 1.0
     level = float(np.median(settled))
-    return level / m if level > m + max(2 * s, 0.03 * m) else 1.0
+    return level / m if level > m + max(2 * s, 0.03) * m else 1.0
 
 
 RULE = Rule(
