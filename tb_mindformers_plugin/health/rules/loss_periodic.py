@@ -1,12 +1,15 @@
 """Rule `loss_periodic`: the loss repeats with a fixed period.
 
-Definition: without the first 5 % of the points, the logarithm of the loss, in bins of 1, 4, 16, … points
-while there are at least 160; h = min(128, bins/5). The centred median of 2h + 1 bins is taken out, the
-rest clipped at 4 sigma; c is its autocorrelation, m the bins. A local peak of c at p in 8..h counts when
-c > max(0.2, 4/sqrt m), c - min(c[p/4..p]) > max(0.35, 6/sqrt m) and c[2p] > 0.12; a divisor of p that also
-peaks is taken instead. Folded by p the rest must swing by at least 3 %, and with the trend restored it
-must climb by at least half of that. Warning; info where the period is the manifest's epoch and the loss
-has fallen below 0.08 of its level: samples that are learnt by heart make such a saw-tooth.
+Definition: the logarithm of the loss behind the first 64 points, in bins of 1, 2, 4, … points while there are
+at least 160 of them. The line through medians of 64 bins, 32 apart, is taken out; the rest, clipped at 4
+sigma, is cut into chunks of 512 bins. c is the mean autocorrelation of 1, 2, 4, … chunks in a row, m their
+bins (of the first chunk also when only 96 and more of its bins are there; behind the 64th chunk only every
+eighth is looked at). A local peak of c at a lag p of 12 to 32 bins (8 to 32 of one point) counts when
+c > max(0.2, 4/sqrt m), c - min(c[2..p]) > max(0.35, 6/sqrt m, 10/sqrt m behind the first chunk) and
+c[2p] > 0.12; a divisor of p that also peaks is taken instead. Folded by the period the rest must swing by at
+least 3 %, and with the trend restored it must climb by at least half of that. Warning; info where the period
+is the manifest's epoch and the loss has fallen below 0.08 of its level: samples that are learnt by heart make
+such a saw-tooth.
 
 Source: periodicity by autocorrelation; thresholds measured by this project.
 
@@ -23,8 +26,8 @@ import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import blocks, ratio_loss, sigma_iqr
-from tb_mindformers_plugin.health.series import Floats, RunSeries
+from tb_mindformers_plugin.health.robust import WARMUP_POINTS, blocks, ratio_loss, sigma_iqr
+from tb_mindformers_plugin.health.series import Floats, Indices, RunSeries, Series
 
 _ADVICE = {
     "periodic": Text(
@@ -52,7 +55,30 @@ class Parameters:
 
 
 _FEWEST_BINS = 160
-_LONGEST = 128
+# Bins between two medians of the trend, and the longest lag.
+_HOP = 32
+_CHUNK = 16 * _HOP
+# Bins of the first chunk at which it is looked at before it is whole.
+_EARLY = np.array([96, 128, 160, 192, 224, 256, 320, 384, 448])
+# Chunks that are all looked at; behind them every eighth is.
+_ALL = 64
+# Stretches whose fold is looked at before it is given up.
+_TRIES = 12
+
+
+@dataclasses.dataclass(frozen=True)
+class _Stretch:
+    """A stretch of bins that repeats: its first bin, the one behind its last, and the lag; in bins of `size` points."""
+
+    size: int
+    first: int
+    stop: int
+    lag: int
+
+    @property
+    def known(self) -> int:
+        """Points after which it can be seen."""
+        return self.stop * self.size
 
 
 def loss_periodic(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:
@@ -65,130 +91,182 @@ def loss_periodic(run: RunSeries, parameters: Parameters = Parameters()) -> list
     ('warning', 50)
     """
     loss = ratio_loss(run)
-    if loss is None:
+    if loss is None or len(loss) < WARMUP_POINTS + _FEWEST_BINS:
         return []
-    skip = len(loss) // 20
-    kept = loss.picked(slice(skip, None))
-    kept = kept.picked(kept.value > 0)
-    x = np.log(kept.value)
-    size = 1
-    while len(x) // size >= _FEWEST_BINS:
-        bins = blocks(x, size).mean(axis=1) if size > 1 else x
-        found = _period(bins, parameters)
-        if found is not None:
-            period, correlation, swing, worst = found
-            per_point = (int(kept.step[-1]) - int(kept.step[0])) / (len(kept) - 1)
-            steps = max(round(period * size * per_point), 1)
-            epochs = steps / run.manifest.steps_per_epoch if run.manifest.steps_per_epoch else None
-            by_heart = epochs is not None and abs(epochs - 1) < 0.02 and _fell(kept.value) < 0.08
-            en = f" ({epochs:.2g} epochs)" if epochs else ""
-            zh = f"（{epochs:.2g} 个 epoch）" if epochs else ""
-            top = min(worst * size, len(kept) - 1)
-            return [
-                kept.finding(
-                    RULE.id,
-                    "info" if by_heart else "warning",
-                    (0, len(kept) - 1, top),
-                    Text(
-                        f"Loss repeats every {steps:,} steps{en}: it swings by {np.expm1(swing):.0%} in each period "
-                        f"(autocorrelation {correlation:.2f}).",
-                        f"损失每 {steps:,} 步{zh}重复一次：每个周期内波动 {np.expm1(swing):.0%}（自相"
-                        f"关 {correlation:.2f}）。",
-                    ),
-                    _ADVICE["periodic"],
-                    {
-                        "period_steps": steps,
-                        "swing": float(np.expm1(swing)),
-                        "autocorrelation": correlation,
-                        **({"period_epochs": epochs} if epochs else {}),
-                    },
-                )
-            ]
-        size *= 4
+    kept = loss.picked(slice(WARMUP_POINTS, None))
+    if not kept.value.min() > 0:
+        kept = kept.picked(kept.value > 0)
+    scales = [np.log(kept.value)]
+    while len(scales[-1]) >= 2 * _FEWEST_BINS:
+        scales.append(blocks(scales[-1], 2).mean(axis=1))
+    found = [s for k, bins in enumerate(scales) for s in _stretches(bins, 2**k, parameters)]
+    found.sort(key=lambda s: (s.known, s.size))
+    for stretch in found[:_TRIES]:
+        fold = _fold(scales[stretch.size.bit_length() - 1], stretch, parameters)
+        if fold is not None:
+            alike = [s.known for s in found if abs(s.lag * s.size / (stretch.lag * stretch.size) - 1) < 0.2]
+            return [_finding(run, kept, stretch, min(max(alike), len(kept)), fold)]
     return []
 
 
-def _fell(value: Floats) -> float:
-    """The last level over the first."""
-    part = max(len(value) // 20, 1)
-    return float(np.median(value[-part:]) / np.median(value[:part]))
+def _stretches(bins: Floats, size: int, p: Parameters) -> list[_Stretch]:
+    """Stretches of bins whose autocorrelation has such a peak."""
+    knots = (len(bins) - 2 * _HOP) // _HOP + 1
+    if knots <= _EARLY[0] // _HOP:
+        return []
+    rest = bins[_HOP : _HOP * knots] - _trend(bins, knots)
+    chunks = len(rest) // _CHUNK
+    looked = np.arange(chunks)
+    looked = looked[(looked < _ALL) | (looked % 8 == 0)]
+    early = _EARLY[len(rest) >= _EARLY]
+    rows = np.zeros((len(early) + len(looked), _CHUNK))
+    rows[: len(early), : min(_CHUNK, len(rest))] = rest[:_CHUNK]
+    rows[: len(early)][np.arange(_CHUNK) >= early[:, None]] = 0.0
+    rows[len(early) :] = blocks(rest, _CHUNK)[looked]
+    count = np.concatenate([early, np.full(len(looked), _CHUNK)])
+    c = _autocorrelation(_clipped(rows, count))
+    found = [(c, np.zeros(len(c), np.int64), count)]
+    found[0][1][len(early) :] = looked * _CHUNK
+    level, wide = c[len(early) :][:_ALL], 1
+    while len(level) >= 2:
+        level, wide = (level[: len(level) // 2 * 2 : 2] + level[1 : len(level) // 2 * 2 : 2]) / 2, 2 * wide
+        found.append((level, np.arange(len(level)) * wide * _CHUNK, np.full(len(level), wide * _CHUNK)))
+    shortest = 8 if size == 1 else 12
+    result = []
+    for correlations, first, length in found:
+        # The first chunk is looked at once; of many chunks one will look as if.
+        errors = np.where(first == 0, 6.0, 10.0)
+        for row, lag in zip(*_peaks(correlations, length, errors, shortest, p)):
+            start = int(first[row]) + _HOP
+            result.append(_Stretch(size, start, start + int(length[row]), int(lag)))
+    return result
 
 
-def _period(bins: Floats, p: Parameters) -> Optional[Tuple[float, float, float, int]]:
-    """Period, autocorrelation, swing of the logarithm and place of the highest bin; None where there is no period."""
-    m = len(bins)
-    longest = min(_LONGEST, m // 5)
-    base = _centred_median(bins, longest)
-    rest = bins - base
+def _trend(bins: Floats, knots: int) -> Floats:
+    """(32 (knots - 1),) the line through the medians of 64 bins, 32 apart."""
+    windows = np.lib.stride_tricks.sliding_window_view(bins, 2 * _HOP)[::_HOP][:knots]
+    middle = np.sort(windows, axis=1)[:, _HOP - 1 : _HOP + 1].mean(axis=1)
+    part = (np.arange(_HOP) + 0.5) / _HOP
+    return (middle[:-1, None] + np.diff(middle)[:, None] * part).ravel()
+
+
+def _clipped(rows: Floats, count: Indices) -> Floats:
+    """(r, 512) rows clipped at 4 sigma, their mean taken out, of which `count` (r,) bins are there."""
+    parts = np.abs(rows).reshape(len(rows), -1, _HOP).mean(axis=2)
+    whole = count // _HOP
+    parts[np.arange(parts.shape[1]) >= whole[:, None]] = np.inf
+    # Of normal noise the mean absolute value is 0.8 sigma.
+    sigma = np.sort(parts, axis=1)[np.arange(len(rows)), (whole - 1) // 2] / 0.8
+    inside = np.arange(rows.shape[1]) < count[:, None]
+    clipped = np.clip(rows, -4 * sigma[:, None], 4 * sigma[:, None])
+    return np.where(inside, clipped - clipped.sum(axis=1, keepdims=True) / count[:, None], 0.0)
+
+
+def _autocorrelation(rows: Floats) -> Floats:
+    """(r, 66) autocorrelation of each row at lags from 0 on."""
+    spectrum = np.fft.rfft(rows, 2 * _CHUNK + 16, axis=1)
+    full = np.fft.irfft(np.abs(spectrum) ** 2, axis=1)[:, : 2 * _HOP + 2]
+    return full / full[:, :1]
+
+
+def _peaks(c: Floats, length: Indices, errors: Floats, shortest: int, p: Parameters) -> Tuple[Indices, Indices]:
+    """Rows of autocorrelations and the lag of the highest peak that counts in each."""
+    lags = np.arange(shortest, _HOP + 1)
+    here = c[:, lags]
+    valley = np.minimum.accumulate(c[:, 2:], axis=1)[:, lags - 3]
+    root, errors = np.sqrt(length)[:, None], errors[:, None]
+    counts = (here >= c[:, lags - 1]) & (here >= c[:, lags + 1]) & (c[:, 2 * lags] > p.again)
+    counts &= (here > np.maximum(p.correlation, 4 / root)) & (here - valley > np.maximum(p.contrast, errors / root))
+    rows = np.flatnonzero(counts.any(axis=1))
+    return rows, lags[np.argmax(np.where(counts, here, -np.inf)[rows], axis=1)]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Fold:
+    """What folding shows: the period in bins, autocorrelation at it, swing of the logarithm, bin of its top."""
+
+    period: float
+    correlation: float
+    swing: float
+    top: int
+
+
+def _fold(bins: Floats, stretch: _Stretch, p: Parameters) -> Optional[_Fold]:
+    """A stretch folded by its period; None where it does not swing, or only falls."""
+    trend = _trend(bins, (len(bins) - 2 * _HOP) // _HOP + 1)
+    within = slice(stretch.first - _HOP, stretch.stop - _HOP)
+    base = trend[within]
+    rest = bins[stretch.first : stretch.stop] - base
+    m = len(rest)
     sigma = sigma_iqr(rest)
-    if not sigma > 0:
+    size = 1 << int(np.ceil(np.log2(2 * m)))
+    clipped = np.clip(rest, -4 * sigma, 4 * sigma)
+    c = np.fft.irfft(np.abs(np.fft.rfft(clipped - clipped.mean(), size)) ** 2)[:m]
+    if not c[0] > 0:
         return None
-    rest = np.clip(rest, -4 * sigma, 4 * sigma)
-    rest -= rest.mean()
-    c = _autocorrelation(rest, 2 * longest)
-    root = np.sqrt(m)
-
-    def peaks(lag: int) -> bool:
-        if not 8 <= lag <= longest or c[lag] < c[lag - 1] or c[lag] < c[lag + 1]:
-            return False
-        valley = float(c[lag // 4 : lag].min())
-        return bool(
-            c[lag] > max(p.correlation, 4 / root)
-            and c[lag] - valley > max(p.contrast, 6 / root)
-            and c[2 * lag] > p.again
-        )
-
-    found = [lag for lag in range(8, longest + 1) if peaks(lag)]
-    if not found:
-        return None
-    best = max(found, key=lambda lag: float(c[lag]))
-    for parts in range(best // 8, 1, -1):
-        near = [lag for lag in (best // parts, -(-best // parts)) if peaks(lag)]
-        if near:
-            best = max(near, key=lambda lag: float(c[lag]))
+    c = c / c[0]
+    lag = stretch.lag
+    for parts in range(lag // 4, 1, -1):
+        near = max((lag // parts, -(-lag // parts)), key=lambda k: float(c[k]))
+        if near >= 4 and c[near] > 0.8 * c[lag] and c[near] >= max(c[near - 1], c[near + 1]):
+            lag = near
             break
-    short = c[2:8][(c[2:8] > c[1:7]) & (c[2:8] >= c[3:9])]
-    if short.max(initial=0) > max(0.8 * c[best], float(c[1:8].min()) + p.contrast):
-        return None  # its period is shorter: a saw-tooth from point to point
-    whole = m // best * best
-    profile = rest[:whole].reshape(-1, best).mean(axis=0)
+    if lag < 8 and stretch.size == 1:
+        return None  # a saw-tooth from point to point
+    period = float(lag)
+    times = 1
+    # The peak at twice as many periods tells the period twice as well.
+    while 2 * times * period < m / 2:
+        times *= 2
+        middle, reach = round(times * period), max(int(period) // 4, 1)
+        period = (middle - reach + int(np.argmax(c[middle - reach : middle + reach + 1]))) / times
+    phases = max(int(period), 4)
+    phase = (np.arange(m) / period % 1 * phases).astype(np.int64)
+    profile = np.bincount(phase, rest, phases) / np.maximum(np.bincount(phase, minlength=phases), 1)
     swing = float(profile.max() - profile.min())
     if swing < np.log1p(p.swing):
         return None
-    lowest = int(np.argmin(profile))
-    trend = float(np.median(base[best:] - base[:-best])) / best
-    restored = np.roll(profile, -lowest) + trend * np.arange(best)
+    turned = np.roll(profile, -int(np.argmin(profile)))
+    falls = float(np.median(base[lag:] - base[:-lag])) / phases
+    restored = turned + falls * np.arange(phases)
     if float(restored.max() - restored[0]) < swing / 2:
         return None
-    return _vertex(c, best), float(c[best]), swing, int(np.argmax(rest))
+    return _Fold(period, float(c[stretch.lag]), swing, stretch.first + int(np.argmax(rest)))
 
 
-def _vertex(c: Floats, lag: int) -> float:
-    """The top of the parabola through the neighbours of a peak, which noise moves less than the highest of them."""
-    reach = max(lag // 8, 1)
-    near = np.arange(-reach, reach + 1)
-    bend, slope, _ = np.polyfit(near, c[lag - reach : lag + reach + 1], 2)
-    return lag - slope / (2 * bend) if bend < 0 and abs(slope) < -2 * bend * reach else float(lag)
+def _finding(run: RunSeries, kept: Series, stretch: _Stretch, stop: int, fold: _Fold) -> Finding:
+    first = stretch.first * stretch.size
+    last = len(kept) - 1 if stop > 0.8 * len(kept) else stop - 1
+    per_point = (int(kept.step[-1]) - int(kept.step[0])) / (len(kept) - 1)
+    steps = max(round(fold.period * stretch.size * per_point), 1)
+    epochs = steps / run.manifest.steps_per_epoch if run.manifest.steps_per_epoch else None
+    by_heart = epochs is not None and abs(epochs - 1) < 0.02 and _fell(kept.value) < 0.08
+    en = f" ({epochs:.2g} epochs)" if epochs else ""
+    zh = f"（{epochs:.2g} 个 epoch）" if epochs else ""
+    return kept.finding(
+        RULE.id,
+        "info" if by_heart else "warning",
+        (first, last, min(fold.top * stretch.size, last)),
+        Text(
+            f"Loss repeats every {steps:,} steps{en}: it swings by {np.expm1(fold.swing):.0%} in each period "
+            f"(autocorrelation {fold.correlation:.2f}).",
+            f"损失每 {steps:,} 步{zh}重复一次：每个周期内波动 {np.expm1(fold.swing):.0%}（自相"
+            f"关 {fold.correlation:.2f}）。",
+        ),
+        _ADVICE["periodic"],
+        {
+            "period_steps": steps,
+            "swing": float(np.expm1(fold.swing)),
+            "autocorrelation": fold.correlation,
+            **({"period_epochs": epochs} if epochs else {}),
+        },
+    )
 
 
-def _centred_median(x: Floats, half: int) -> Floats:
-    """(m,) medians of the 2 half + 1 neighbours, exact at every quarter of half and linear between."""
-    padded = np.concatenate([np.full(half, x[: half + 1].mean()), x, np.full(half, x[-half - 1 :].mean())])
-    # The ends have no neighbours on one side: what is there stands for them.
-    padded[:half], padded[-half:] = x[half:0:-1], x[-2 : -half - 2 : -1]
-    stride = max(half // 4, 1)
-    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1)
-    at = np.unique(np.append(np.arange(0, len(x), stride), len(x) - 1))
-    medians = np.concatenate([np.median(windows[at[i : i + 8192]], axis=1) for i in range(0, len(at), 8192)])
-    return np.interp(np.arange(len(x)), at, medians)
-
-
-def _autocorrelation(x: Floats, longest: int) -> Floats:
-    """(longest + 2,) autocorrelation at lags from 0 on."""
-    size = 1 << int(np.ceil(np.log2(len(x) + longest + 2)))
-    spectrum = np.fft.rfft(x, size)
-    full = np.fft.irfft(spectrum * spectrum.conj(), size)[: longest + 2]
-    return full / full[0]
+def _fell(value: Floats) -> float:
+    """The last level over that behind the first twentieth."""
+    part = max(len(value) // 20, 1)
+    return float(np.median(value[-part:]) / np.median(value[part : 2 * part]))
 
 
 RULE = Rule(
