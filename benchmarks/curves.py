@@ -716,9 +716,9 @@ def _loss_divergence(run: Draft) -> Optional[Fault]:
 
 @_fault(_STEADY, least=600)
 def _loss_rising(run: Draft) -> Optional[Fault]:
-    """A slow rise over the rest of the run, a third of it at least."""
+    """A slow rise over the rest of the run, a third of it at least; the lr does not rise meanwhile."""
     onset = run.onset(0.2, 0.65)
-    if onset is None:
+    if onset is None or _lr_rises(run, onset):
         return None
     excess = max(0.12, 3 * run.sigma[onset]) * math.exp(run.rng.uniform(0, math.log(4)))
     since = run.from_(onset).clip(0) / (run.points - onset)
@@ -1103,6 +1103,11 @@ def _reward_collapse(run: Draft) -> Optional[Fault]:
 def _fading(since: npt.NDArray[np.int64], points: float) -> Floats:
     """0 before, 1 at 0, and back within about `points` by e."""
     return np.where(since >= 0, np.exp(-since.clip(0) / points), 0.0)
+
+
+def _lr_rises(run: Draft, onset: int) -> bool:
+    """Whether the lr is raised after `onset`, which raises a healthy loss as well."""
+    return bool(np.any(np.diff(run.lr[onset:]) > 1e-3 * run.lr.max()))
 
 
 def _overflows(run: Draft, onset: int) -> bool:

@@ -1,13 +1,15 @@
 """Rule `loss_divergence`: the loss left its level and stayed away.
 
 Definition: medians y and sigmas of 32-point blocks; best = running minimum of the medians of three blocks
-behind the warm-up. The loss has left when y - best > max(0.2 best, sigma now, sigma at best) for at least
-max(96 points, 2 % of the points so far), one block between counting as such. The start is dated back
-while y > best + max(3 %, half a sigma). Sigmas are widened where the noise is autocorrelated. Critical:
-still on, peak above 1.5 best, not falling (last three blocks below 0.9 of the first three), and the
-learning rate had not risen more than 1.5 times since best when it left, or the peak is above 4 best,
-which no restart of a schedule explains. Info: the learning rate rose and the peak is below twice best (a
-warm restart), or it came back inside the first tenth. Else warning.
+behind the warm-up. The loss has left when y - best > max(0.2 best, sigma now, sigma at best, 3 e) for at
+least max(96 points, 2 % of the points so far), one block between counting as such; e is the error of a
+block's median, taken from the steps between the last 64 of them (noise that hangs together makes it large).
+The start is dated back while y > best + max(3 %, half a sigma). Where the learning rate rises more than 1.5
+times within 8 blocks (a warm restart), best begins anew 8 blocks later, and until then what was best counts
+1.67 times. Critical: still on, peak above 1.5 best, not falling (last three blocks below 0.9 of the first
+three), and the learning rate had not risen more than 1.5 times since best when it left, or the peak is above
+4 best, which no restart of a schedule explains. Info: the learning rate rose and the peak is below twice best
+(a warm restart), or it came back inside the first tenth. Else warning.
 
 Source: measured definition of this project.
 
@@ -18,14 +20,25 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Iterator, Tuple
+from typing import Iterator, Sequence, Tuple
 
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import blocks, lag1, levels, median3, number, percent, ratio_loss, warmup_end
-from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
+from tb_mindformers_plugin.health.robust import (
+    BLOCK,
+    MAD_TO_SIGMA,
+    block_levels,
+    median3,
+    number,
+    percent,
+    ratio_loss,
+    stretches,
+    warmup_end,
+)
+from tb_mindformers_plugin.health.rolling import noise_before
+from tb_mindformers_plugin.health.series import Floats, Indices, RunSeries, Series
 
 _ADVICE = {
     "on": Text(
@@ -62,7 +75,10 @@ class Parameters:
     lost_rise: float = 4.0
 
 
-_BLOCK = 32
+# Blocks within which a restart of the schedule raises the learning rate, and in which the loss settles behind it.
+_SETTLE = 8
+# A restart of the schedule explains a loss of so many times best, less the rise that is asked for.
+_RESTART = 1.67
 
 
 def loss_divergence(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:
@@ -77,56 +93,91 @@ def loss_divergence(run: RunSeries, parameters: Parameters = Parameters()) -> li
     loss = ratio_loss(run)
     if loss is None:
         return []
-    y, s = levels(blocks(loss.value, _BLOCK))
-    start = -(-warmup_end(run, loss) // _BLOCK)
-    found: list[Tuple[int, int, int]] = []
-    for first, last, at in _stretches(y, s * _correlated(loss.value, y), start, parameters):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = found[-1][0], last, found[-1][2]
-        else:
-            found.append((first, last, at))
-    return [_divergence(run, loss, y, s, *stretch, parameters) for stretch in found]
-
-
-def _correlated(x: Floats, y: Floats) -> float:
-    """By how much noise that hangs together widens the sigma that a level is compared with; at least 1.
-
-    The median of a block is known to 1.25 sigma / sqrt(points), times sqrt((1 + rho)/(1 - rho)); three of
-    these are below one sigma unless rho, the lag-1 autocorrelation, is large.
-    """
-    rest = blocks(x, _BLOCK) - y[:, None]
-    rho = min(max(lag1(rest.ravel()), 0.0), 0.9)
-    return max(1.0, 3 * 1.25 / math.sqrt(_BLOCK) * math.sqrt((1 + rho) / (1 - rho)))
-
-
-def _stretches(y: Floats, s: Floats, start: int, p: Parameters) -> Iterator[Tuple[int, int, int]]:
-    """Yields (first, last, best) blocks of each stretch that counts."""
+    levels = block_levels(loss)
+    y, s = levels.median, levels.sigma
+    start = -(-warmup_end(run, loss) // BLOCK)
     if len(y) < start + 4:
-        return
-    smooth = median3(y[start:])  # of blocks start + k .. start + k + 2
-    lowest = np.minimum.accumulate(smooth)
-    where = np.maximum.accumulate(np.where(smooth == lowest, np.arange(len(smooth)), 0))
-    # What was best before a block does not contain it: its own fall is no rise.
-    b = np.arange(start + 3, len(y))
-    best = lowest[b - start - 3]
-    at = where[b - start - 3] + start + 1
-    away = y[b] - best > np.maximum(p.rise * best, p.z * np.maximum(s[b], s[at]))
-    left = np.flatnonzero(away)
-    k = 0
-    while k < len(left):
-        first = last = int(left[k])
-        counts = False
-        while k < len(left) and left[k] - last <= 2:
-            last = int(left[k])
-            so_far = (b[last] + 1) * _BLOCK
-            counts |= (last - first + 1) * _BLOCK >= max(p.points, p.part * so_far)
-            k += 1
-        if counts:
-            level, place = float(best[first]), int(at[first])
-            begin = int(b[first])
-            while begin - 1 > place and y[begin - 1] > level + max(0.03 * level, 0.5 * s[begin - 1]):
-                begin -= 1
-            yield begin, int(b[last]), place
+        return []
+    lowest = float(y[start:].min())
+    if y[start:].max() - lowest <= parameters.rise * lowest:
+        return []
+    restarts = _restarts(run, loss, start)
+    best, at = _best(y, start, restarts)
+    error = noise_before(np.abs(np.diff(y, prepend=y[:1])))[:-1] * _STEP_TO_SIGMA
+    noise = np.maximum(parameters.z * np.maximum(s, s[at]), 3 * error)
+    found = list(_stretches(y, s, best, at, noise, parameters))
+    if restarts:
+        # What a restart explains is told, too.
+        best, at = _best(y, start, [])
+        for stretch in _stretches(y, s, best, at, np.maximum(noise, parameters.z * s[at]), parameters):
+            if all(stretch[1] < first or stretch[0] > last for first, last, _ in found):
+                found.append(stretch)
+    joined: list[Tuple[int, int, int]] = []
+    for first, last, place in sorted(found):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = joined[-1][0], max(last, joined[-1][1]), joined[-1][2]
+        else:
+            joined.append((first, last, place))
+    return [_divergence(run, loss, y, s, *stretch, parameters) for stretch in joined]
+
+
+# sigma / median absolute difference of neighbours, of a normal distribution.
+_STEP_TO_SIGMA = MAD_TO_SIGMA / math.sqrt(2)
+
+
+def _restarts(run: RunSeries, loss: Series, start: int) -> list[int]:
+    """First blocks behind the warm-up in which the learning rate rises much within a few."""
+    lr = run.finite("lr")
+    if lr is None:
+        return []
+    ends = loss.step[BLOCK - 1 :: BLOCK]
+    value = lr.values_at(ends)
+    rises = np.append(False, value[1:] > value[:-1])
+    found = []
+    for first, last in stretches(rises, bridge=1):
+        if first > start and last - first < _SETTLE and value[last] > 1.5 * value[first - 1]:
+            found.append(first)
+    return found
+
+
+def _best(y: Floats, start: int, restarts: Sequence[int]) -> Tuple[Floats, Indices]:
+    """(k,) what was best before each block, and the block at which it was; infinite where nothing is known.
+
+    What was best before a block does not contain it: its own fall is no rise.
+    """
+    best, at = np.full(len(y), np.inf), np.zeros(len(y), np.int64)
+    begins = [start, *(restart + _SETTLE for restart in restarts)]
+    changes = [*restarts, len(y)]
+    for begin, change in zip(begins, changes):
+        smooth = median3(y[begin:change])  # of blocks begin + i .. begin + i + 2
+        if len(smooth):
+            lowest = np.minimum.accumulate(smooth)
+            where = np.maximum.accumulate(np.where(smooth == lowest, np.arange(len(smooth)), 0)) + begin + 1
+            known = begin + 3 + np.arange(len(smooth))
+            inside = known < len(y)
+            own = known[inside & (known <= change)]
+            nearer = lowest[: len(own)] < best[own]
+            best[own[nearer]], at[own[nearer]] = lowest[: len(own)][nearer], where[: len(own)][nearer]
+            # Behind the restart it counts so many times.
+            later = best[change:] > _RESTART * lowest[-1]
+            best[change:][later], at[change:][later] = _RESTART * lowest[-1], where[-1]
+    return best, at
+
+
+def _stretches(
+    y: Floats, s: Floats, best: Floats, at: Indices, noise: Floats, p: Parameters
+) -> Iterator[Tuple[int, int, int]]:
+    """Yields (first, last, best) blocks of each stretch that counts."""
+    for first, last in stretches(y - best > np.maximum(p.rise * best, noise), bridge=1):
+        # Enough of the points so far, at some time.
+        so_far = (np.arange(first, last + 1) + 1) * BLOCK
+        if (np.arange(1, last - first + 2) * BLOCK < np.maximum(p.points, p.part * so_far)).all():
+            continue
+        level, place = float(best[first]), int(at[first])
+        begin = first
+        while begin - 1 > place and y[begin - 1] > level + max(0.03 * level, 0.5 * s[begin - 1]):
+            begin -= 1
+        yield begin, last, place
 
 
 def _divergence(
@@ -136,11 +187,11 @@ def _divergence(
     best = float(np.median(y[max(at - 1, 0) : at + 2]))
     on = last >= len(y) - 2
     top = first + int(np.argmax(y[first : last + 1]))
-    peak = top * _BLOCK + int(np.argmax(x[top * _BLOCK : (top + 1) * _BLOCK]))
-    begin = _onset(x, first * _BLOCK, best + max(0.03 * best, 0.5 * float(s[at])))
-    end = len(x) - 1 if on else (last + 1) * _BLOCK - 1
+    peak = top * BLOCK + int(np.argmax(x[top * BLOCK : (top + 1) * BLOCK]))
+    begin = _onset(x, first * BLOCK, best + max(0.03 * best, 0.5 * float(s[at])))
+    end = len(x) - 1 if on else (last + 1) * BLOCK - 1
     ratio = float(y[top]) / best
-    rose = run.lr_rise(int(loss.step[at * _BLOCK]), int(loss.step[min(begin + _BLOCK, end)]))
+    rose = run.lr_rise(int(loss.step[at * BLOCK]), int(loss.step[min(begin + BLOCK, end)]))
     stretch = y[first : last + 1]
     falling = len(stretch) >= 6 and float(np.median(stretch[-3:])) < 0.9 * float(np.median(stretch[:3]))
     if on and not falling and (ratio > p.lost_rise or (ratio > p.critical_rise and rose <= 1.5)):
@@ -175,7 +226,7 @@ def _divergence(
 
 def _onset(x: Floats, first: int, threshold: float) -> int:
     """The first point in the block at `first` from which on most points lie above `threshold`."""
-    for i in range(first, min(first + _BLOCK, len(x) - 8)):
+    for i in range(first, min(first + BLOCK, len(x) - 8)):
         if x[i] > threshold and float(np.median(x[i : i + 8])) > threshold:
             return i
     return first

@@ -6,8 +6,9 @@ sigma, is cut into chunks of 512 bins. c is the mean autocorrelation of 1, 2, 4,
 bins (of the first chunk also when only 96 and more of its bins are there; behind the 64th chunk only every
 eighth is looked at). A local peak of c at a lag p of 12 to 32 bins (8 to 32 of one point) counts when
 c > max(0.2, 4/sqrt m), c - min(c[2..p]) > max(0.35, 6/sqrt m, 10/sqrt m behind the first chunk) and
-c[2p] > 0.12; a divisor of p that also peaks is taken instead. Folded by the period the rest must swing by at
-least 3 %, and with the trend restored it must climb by at least half of that. Warning; info where the period
+c[2p] > 0.12; a divisor of p that also peaks is taken instead. The swing, sqrt(8 c variance), must be 3.5 %
+at least; and folded by the period, with the trend restored, the rest must climb by at least half of what it
+swings. Warning; info where the period
 is the manifest's epoch and the loss has fallen below 0.08 of its level: samples that are learnt by heart make
 such a saw-tooth.
 
@@ -20,6 +21,7 @@ fine-tuning for several epochs).
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Optional, Tuple
 
 import numpy as np
@@ -45,13 +47,13 @@ class Parameters:
       correlation: least autocorrelation at the period.
       contrast: least height of its peak over the valley before.
       again: least autocorrelation at twice the period.
-      swing: least swing of the folded logarithm.
+      swing: least swing of the logarithm.
     """
 
     correlation: float = 0.2
     contrast: float = 0.35
     again: float = 0.12
-    swing: float = 0.03
+    swing: float = 0.035
 
 
 _FEWEST_BINS = 160
@@ -62,6 +64,8 @@ _CHUNK = 16 * _HOP
 _EARLY = np.array([96, 128, 160, 192, 224, 256, 320, 384, 448])
 # Chunks that are all looked at; behind them every eighth is.
 _ALL = 64
+# Parts of a period that are told apart.
+_PHASES = 16
 # Stretches whose fold is looked at before it is given up.
 _TRIES = 12
 
@@ -204,6 +208,10 @@ def _fold(bins: Floats, stretch: _Stretch, p: Parameters) -> Optional[_Fold]:
     c = np.fft.irfft(np.abs(np.fft.rfft(clipped - clipped.mean(), size)) ** 2)[:m]
     if not c[0] > 0:
         return None
+    # What comes again, without the noise; of a sine, and about of others, 2.8 deviations are the swing.
+    swing = 2 * math.sqrt(2 * max(float(c[stretch.lag]) / m, 0.0))
+    if swing < math.log1p(p.swing):
+        return None
     c = c / c[0]
     lag = stretch.lag
     for parts in range(lag // 4, 1, -1):
@@ -220,16 +228,13 @@ def _fold(bins: Floats, stretch: _Stretch, p: Parameters) -> Optional[_Fold]:
         times *= 2
         middle, reach = round(times * period), max(int(period) // 4, 1)
         period = (middle - reach + int(np.argmax(c[middle - reach : middle + reach + 1]))) / times
-    phases = max(int(period), 4)
+    phases = min(max(int(period), 4), _PHASES)
     phase = (np.arange(m) / period % 1 * phases).astype(np.int64)
     profile = np.bincount(phase, rest, phases) / np.maximum(np.bincount(phase, minlength=phases), 1)
-    swing = float(profile.max() - profile.min())
-    if swing < np.log1p(p.swing):
-        return None
     turned = np.roll(profile, -int(np.argmin(profile)))
     falls = float(np.median(base[lag:] - base[:-lag])) / phases
     restored = turned + falls * np.arange(phases)
-    if float(restored.max() - restored[0]) < swing / 2:
+    if float(restored.max() - restored[0]) < float(profile.max() - profile.min()) / 2:
         return None
     return _Fold(period, float(c[stretch.lag]), swing, stretch.first + int(np.argmax(rest)))
 

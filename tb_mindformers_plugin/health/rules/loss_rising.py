@@ -1,10 +1,11 @@
 """Rule `loss_rising`: the loss rises slowly.
 
-Definition: medians of 25-point blocks, averaged in pairs again and again, so that 8 neighbours span
-200 x 2^k points. Such a window rises when Kendall's S is at least 22 of 28 and the mean of its last
-three exceeds that of its first three by more than max(5 %, 5 SE), SE = 2 x 1.25 sqrt(2/3) sigma/sqrt(B),
-B the points of a block; the window has at least 5 % of the points so far. Warning if the end is still
-more than 3 % above the level it started from, else info.
+Definition: medians of 32-point blocks, averaged in pairs again and again, so that 8 neighbours span
+256 x 2^k points. Such a window rises when Kendall's S is at least 22 of 28 and the mean of its last
+three exceeds that of its first three by more than max(4 %, 5 SE), SE = 2 x 1.25 sqrt(2/3) sigma/sqrt(B),
+B the points of a block; the window has at least 5 % of the points so far. Windows that overlap are one rise,
+which begins where the first of them to be seen shows it. Warning if the end is still more than 3 % above the
+level it started from, else info.
 
 Source: Kendall's rank correlation as a test of trend (Mann, 1945); block sizes measured by this project.
 
@@ -21,7 +22,16 @@ import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import blocks, levels, median3, number, percent, ratio_loss, warmup_end
+from tb_mindformers_plugin.health.robust import (
+    BLOCK,
+    block_levels,
+    blocks,
+    median3,
+    number,
+    percent,
+    ratio_loss,
+    warmup_end,
+)
 from tb_mindformers_plugin.health.series import Floats, Mask, RunSeries, Series
 
 _ADVICE = {
@@ -45,14 +55,13 @@ class Parameters:
       still: an end above the start by this part is a warning.
     """
 
-    rise: float = 0.05
+    rise: float = 0.04
     errors: float = 5.0
     agreement: int = 22
     part: float = 0.05
     still: float = 0.03
 
 
-_BLOCK = 25
 _NEIGHBOURS = 8
 
 
@@ -68,27 +77,24 @@ def loss_rising(run: RunSeries, parameters: Parameters = Parameters()) -> list[F
     loss = ratio_loss(run)
     if loss is None:
         return []
-    y, s = levels(blocks(loss.value, _BLOCK))
-    start = -(-warmup_end(run, loss) // _BLOCK)
+    levels = block_levels(loss)
+    y = levels.median
+    start = -(-warmup_end(run, loss) // BLOCK)
     windows: list[Tuple[int, int]] = []
-    size = 1
-    first_block = start
-    level = y
+    size, level, sigma = 1, y, levels.sigma
     while len(level) >= _NEIGHBOURS:
-        sigma = blocks(s, size).mean(axis=1) if size > 1 else s
-        for i in np.flatnonzero(_rises(level, sigma, size * _BLOCK, parameters)).tolist():
-            lowest = i + int(np.argmin(level[i : i + 3]))
-            window = (lowest * size, (i + _NEIGHBOURS) * size)
-            if i * size >= first_block and not _lr_rises(run, loss, i * size, window[1]):
-                windows.append(window)
+        for i in np.flatnonzero(_rises(level, sigma, size * BLOCK, parameters)).tolist():
+            first, stop = i * size, (i + _NEIGHBOURS) * size
+            if first >= start and not _lr_rises(run, loss, first, stop):
+                windows.append((stop, (i + int(np.argmin(level[i : i + 3]))) * size))
         size *= 2
-        level = blocks(level, 2).mean(axis=1)
+        level, sigma = blocks(level, 2).mean(axis=1), blocks(sigma, 2).mean(axis=1)
     found: list[Tuple[int, int]] = []
-    for window in sorted(windows):
-        if found and window[0] <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], window[1])
+    for stop, first in sorted(windows):
+        if found and first <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], stop)
         else:
-            found.append(window)
+            found.append((_onset(y, first, stop), stop))
     return [_finding(run, loss, y, first, stop, parameters) for first, stop in found]
 
 
@@ -111,16 +117,15 @@ def _rises(level: Floats, sigma: Floats, size: int, p: Parameters) -> Mask:
 
 
 def _lr_rises(run: RunSeries, loss: Series, first: int, stop: int) -> bool:
-    last = min(stop * _BLOCK, len(loss)) - 1
-    return run.lr_rise(int(loss.step[first * _BLOCK]), int(loss.step[last])) > 1.01
+    last = min(stop * BLOCK, len(loss)) - 1
+    return run.lr_rise(int(loss.step[first * BLOCK]), int(loss.step[last])) > 1.01
 
 
 def _finding(run: RunSeries, loss: Series, y: Floats, first: int, stop: int, p: Parameters) -> Finding:
-    first = _onset(y, first, stop)
-    begin, end = first * _BLOCK, min(stop * _BLOCK, len(loss)) - 1
-    base = float(y[first])
+    begin, end = first * BLOCK, min(stop * BLOCK, len(loss)) - 1
+    base = float(np.median(y[max(first - 1, 0) : first + 2]))
     top = first + int(np.argmax(y[first:stop]))
-    now = float(np.median(loss.value[-4 * _BLOCK :]))
+    now = float(np.median(loss.value[-4 * BLOCK :]))
     still = now > (1 + p.still) * base
     ratio = float(y[top]) / base
     step = int(loss.step[begin])
@@ -137,7 +142,7 @@ def _finding(run: RunSeries, loss: Series, y: Floats, first: int, stop: int, p: 
     return loss.finding(
         "loss_rising",
         "warning" if still else "info",
-        (begin, end, min(top * _BLOCK + _BLOCK // 2, len(loss) - 1)),
+        (begin, end, min(top * BLOCK + BLOCK // 2, len(loss) - 1)),
         Text(en + ends[0] + ".", zh + ends[1] + "。"),
         _ADVICE["rising"],
         {"before": base, "peak": float(y[top]), "ratio": ratio, "now": now, "still_on": still},
