@@ -1000,7 +1000,8 @@ def _overfitting(run: Draft) -> Optional[Fault]:
     rng = run.rng
     count = int(rng.integers(8, 41))
     _evals(run, count, 1.0, 0.0)
-    turn = round(rng.uniform(0.2, 0.6) * count)
+    # Three evals that are worse are the fewest that say anything.
+    turn = min(round(rng.uniform(0.2, 0.6) * count), run.evals.size - 5)
     spread = _log_uniform(rng, 0.002, 0.02)
     excess = max(0.12, 6 * spread) * math.exp(rng.uniform(0, math.log(8)))
     which = np.arange(run.evals.size)

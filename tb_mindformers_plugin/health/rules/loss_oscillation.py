@@ -1,14 +1,14 @@
 """Rule `loss_oscillation`: the loss became a saw-tooth.
 
-Definition: blocks of B = max(25, min(100, n/40), n/400) points, max(20, n/24) under 1,000 points, each
-with its line taken out; A = half the interquartile range of the rest. A block oscillates when A > 0.13 of
-its level, A > 1.8 times the median of the 12 blocks before and A/level > 2.5 times that of all before (at
-least 4; without the first 5 % and the last two), and the lag-1 autocorrelation is below 0.6; it goes on
-while 0.7 of that holds; for at least 200 points, or min(200, n/8) where it reaches the end.
+Definition: A = half the interquartile range of blocks of 32 points, r = A over the block's median. A block
+oscillates when A > 0.13 of its level, r > 2.5 times and A > 1.8 times the median of the 64 blocks before (at
+least 4, behind the warm-up); for 6 blocks or more, one between counting as such, whose points have a lag-1
+autocorrelation below 0.6. It goes on while r has 0.7 of what that asked for. Warning; info where the
+amplitude has fallen to 0.7 of what it was in the first half.
 
 Source: measured definition of this project.
 
-Quiet when: the loss fails the ratio gate; it was noisy from the start; the amplitude falls.
+Quiet when: the loss fails the ratio gate; it was noisy from the start.
 """
 
 from __future__ import annotations
@@ -19,8 +19,19 @@ import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import blocks, lag1, number, quantiles, ratio_loss
-from tb_mindformers_plugin.health.series import RunSeries
+from tb_mindformers_plugin.health.robust import (
+    BLOCK,
+    BlockLevels,
+    block_levels,
+    blocks,
+    lag1,
+    number,
+    ratio_loss,
+    stretches,
+    warmup_end,
+)
+from tb_mindformers_plugin.health.rolling import noise_before
+from tb_mindformers_plugin.health.series import RunSeries, Series
 
 _ADVICE = {
     "oscillation": Text(
@@ -41,7 +52,7 @@ class Parameters:
       relative_growth: least growth of the amplitude as a part of the level.
       hold: it goes on while it has this part of the amplitude and of its growth.
       correlation: lag-1 autocorrelation is below this.
-      points: fewest points.
+      points: fewest points, in whole blocks.
     """
 
     amplitude: float = 0.13
@@ -49,12 +60,10 @@ class Parameters:
     relative_growth: float = 2.5
     hold: float = 0.7
     correlation: float = 0.6
-    points: int = 200
+    points: int = 192
 
 
 _FEWEST_BEFORE = 4
-# A level that falls takes its absolute amplitude with it: that is compared with so many blocks before.
-_RECENT = 12
 
 
 def loss_oscillation(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:
@@ -71,74 +80,62 @@ def loss_oscillation(run: RunSeries, parameters: Parameters = Parameters()) -> l
     loss = ratio_loss(run)
     if loss is None:
         return []
-    n = len(loss)
-    size = int(max(20, n / 24) if n < 1000 else max(25, min(100, n / 40), n / 400))
-    rows = blocks(loss.value, size)
-    if len(rows) < _FEWEST_BEFORE + 3:
+    levels = block_levels(loss)
+    level, amplitude = levels.median, (levels.high - levels.low) / 2
+    start = -(-warmup_end(run, loss) // BLOCK)
+    first = start + _FEWEST_BEFORE
+    if len(level) <= first or not (amplitude[first:] > p.amplitude * level[first:]).any():
         return []
-    x = np.arange(size) - (size - 1) / 2
-    level = np.median(rows, axis=1)
-    rest = rows - rows.mean(axis=1, keepdims=True) - (rows @ x / (x @ x))[:, None] * x
-    low, high = quantiles(np.sort(rest, axis=1), (0.25, 0.75))
-    amplitude = (high - low) / 2
     relative = amplitude / level
-    skip = int(np.ceil(0.05 * len(rows)))
-    found: list[tuple[int, int]] = []
-    first = None
-    for b in range(skip + _FEWEST_BEFORE, len(rows)):
-        # What it is compared with ends before the stretch begins.
-        before = slice(skip, (b if first is None else first) - 2)
-        if before.stop - skip < _FEWEST_BEFORE - 2:
+    usual, before = np.full(len(level), np.inf), np.full(len(level), np.inf)
+    usual[first:] = noise_before(relative[start:])[_FEWEST_BEFORE:-1]
+    before[first:] = noise_before(amplitude[start:])[_FEWEST_BEFORE:-1]
+    wild = (relative > np.maximum(p.amplitude, p.relative_growth * usual)) & (amplitude > p.growth * before)
+    found: list[Finding] = []
+    reached = -1
+    for begin, last in stretches(wild, bridge=1):
+        if begin <= reached or (last - begin + 1) * BLOCK < p.points:
             continue
-        wild = (
-            amplitude[b] > p.amplitude * level[b]
-            and amplitude[b]
-            > p.growth
-            * min(np.median(amplitude[max(before.stop - _RECENT, skip) : before.stop]), np.median(amplitude[before]))
-            and relative[b] > p.relative_growth * np.median(relative[before])
-            and lag1(rest[b]) < p.correlation
-        )
-        if wild and first is None:
-            first = b
-        usual = float(np.median(relative[before]))
-        holds = wild or (relative[b] > p.hold * p.amplitude and relative[b] > p.hold * p.relative_growth * usual)
-        if first is not None and (not holds or b == len(rows) - 1):
-            found.append((first, b if holds else b - 1))
-            first = None
-    result = []
-    for begin, last in found:
-        to_end = last == len(rows) - 1
-        if (last - begin + 1) * size < (min(p.points, n / 8) if to_end else p.points):
+        rows = blocks(loss.value[begin * BLOCK :], BLOCK)[: p.points // BLOCK]
+        if lag1((rows - level[begin : begin + len(rows), None]).ravel()) >= p.correlation:
             continue
-        half = (begin + last + 1) // 2
-        if last - begin >= 3 and np.median(relative[half : last + 1]) < 0.7 * np.median(relative[begin:half]):
-            continue  # it settles
-        top = begin + int(np.argmax(relative[begin : last + 1]))
-        base = float(np.median(relative[skip : max(begin - 2, skip + 1)]))
-        start, end = begin * size, n - 1 if to_end else (last + 1) * size - 1
-        step = int(loss.step[start])
-        swing, wide = float(amplitude[top]), float(relative[top])
-        still = (
-            ("; it goes on", "，仍在持续")
-            if to_end
-            else (f" until step {int(loss.step[end]):,}", f"，持续到第 {int(loss.step[end]):,} 步")
-        )
-        result.append(
-            loss.finding(
-                RULE.id,
-                "warning",
-                (start, end, top * size + size // 2),
-                Text(
-                    f"Loss swings by ±{number(swing)} (±{wide:.0%} of its level, ±{base:.0%} before) from step "
-                    f"{step:,} on{still[0]}.",
-                    f"损失从第 {step:,} 步起以 ±{number(swing)} 的幅度振荡（为其水平的 ±{wide:.0%}，此"
-                    f"前为 ±{base:.0%}）{still[1]}。",
-                ),
-                _ADVICE["oscillation"],
-                {"amplitude": swing, "relative": wide, "before": base, "still_on": to_end},
-            )
-        )
-    return result
+        least = p.hold * max(p.amplitude, p.relative_growth * float(usual[begin]))
+        over = np.flatnonzero((relative[last + 1 : -1] < least) & (relative[last + 2 :] < least))
+        reached = last + int(over[0]) if len(over) else len(level) - 1
+        found.append(_finding(loss, levels, begin, reached, float(usual[begin])))
+    return found
+
+
+def _finding(loss: Series, levels: BlockLevels, begin: int, last: int, base: float) -> Finding:
+    amplitude = (levels.high - levels.low) / 2
+    relative = amplitude / levels.median
+    to_end = last == len(relative) - 1
+    half = (begin + last + 1) // 2
+    settles = last - begin >= 3 and np.median(relative[half : last + 1]) < 0.7 * np.median(relative[begin:half])
+    top = begin + int(np.argmax(relative[begin : last + 1]))
+    start, end = begin * BLOCK, len(loss) - 1 if to_end else (last + 1) * BLOCK - 1
+    step = int(loss.step[start])
+    swing, wide = float(amplitude[top]), float(relative[top])
+    until = f"{int(loss.step[end]):,}"
+    if settles:
+        still = "; it settles", "，正在平息"
+    elif to_end:
+        still = "; it goes on", "，仍在持续"
+    else:
+        still = f" until step {until}", f"，持续到第 {until} 步"
+    return loss.finding(
+        RULE.id,
+        "info" if settles else "warning",
+        (start, end, top * BLOCK + BLOCK // 2),
+        Text(
+            f"Loss swings by ±{number(swing)} (±{wide:.0%} of its level, ±{base:.0%} before) from step "
+            f"{step:,} on{still[0]}.",
+            f"损失从第 {step:,} 步起以 ±{number(swing)} 的幅度振荡（为其水平的 ±{wide:.0%}，此"
+            f"前为 ±{base:.0%}）{still[1]}。",
+        ),
+        _ADVICE["oscillation"],
+        {"amplitude": swing, "relative": wide, "before": base, "still_on": to_end, "settles": bool(settles)},
+    )
 
 
 RULE = Rule(
@@ -147,6 +144,6 @@ RULE = Rule(
     function=loss_oscillation,
     parameters=Parameters,
     reads=("loss",),
-    severities=("warning",),
+    severities=("warning", "info"),
     advice=_ADVICE,
 )

@@ -1,12 +1,14 @@
 """Rule `loss_plateau`: the loss makes no progress.
 
-Definition: at least 500 points; the medians of 64 blocks; for k from 1/16 to 2/3 of them the Theil-Sen
-change D over [k, end] and its error SE = 1.25 x 1.4826 MAD(residuals) sqrt(12/m), m the blocks. Flat:
--max(2.5 SE, 0.1 %) < D < max(3 %, 3 SE), precise (2.5 SE < 5 % of the level), and flat from the middle of
-[k, end] on too. The earliest such k is the first step. Warning only if the learning rate is known and at
-least 0.9 of its peak throughout, else info. It cannot tell "converged" from "stuck".
+Definition: asked each time when the points have grown by an eighth or less: at 64, 72, … 120 blocks of 8, 16,
+32, … points (512 points and more), each block the mean of medians of 8. Over the blocks from k to that time, k
+at 1/16, 1/8, … 3/4 of them, the least-squares line changes by D, to an error of SE = sigma(residuals)
+sqrt(12/m), m the blocks. Flat: -max(2.5 SE, 0.1 %) < D < max(3 %, 3 SE), precise (2.5 SE < 5 % of the level),
+and flat from the middle of [k, end] on too. The earliest such k is the first step. Warning if the learning
+rate is known and has been at least 0.9 of its peak throughout, and the loss is still flat now. Info if it is
+flat now, or was so when a warning was given. It cannot tell "converged" from "stuck".
 
-Source: Theil-Sen slope (Sen, 1968); thresholds measured by this project.
+Source: measured definition of this project.
 
 Quiet when: the loss fails the ratio gate; the learning rate ends below a tenth of its peak (a late
 decay); the level is below 3 % of the first.
@@ -15,15 +17,14 @@ decay); the level is below 3 % of the first.
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Optional, Tuple
 
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import MAD_TO_SIGMA, blocks, levels, number, percent, ratio_loss
-from tb_mindformers_plugin.health.series import Floats, RunSeries
+from tb_mindformers_plugin.health.robust import blocks, number, percent, ratio_loss
+from tb_mindformers_plugin.health.series import Floats, Indices, Mask, RunSeries, Series
 
 _ADVICE = {
     "plateau": Text(
@@ -53,11 +54,24 @@ class Parameters:
     precise: float = 0.05
 
 
-_BLOCKS = 64
+# Points whose median is taken, and blocks that are looked at: 64, 72, … 120.
+_MEDIAN = 8
+_FEWEST = 64
+_STARTS = np.arange(1, 13) / 16
+
+
+@dataclasses.dataclass(frozen=True)
+class _Flat:
+    """A flat stretch: its first point, the one behind its last, level and change."""
+
+    first: int
+    stop: int
+    level: float
+    change: float
 
 
 def loss_plateau(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:
-    """Returns at most one finding, which reaches to the end.
+    """Returns at most one finding.
 
     >>> from tb_mindformers_plugin.health.series import of_values
     >>> noise = 0.02 * np.sin(np.arange(2000.0) ** 2)
@@ -68,66 +82,100 @@ def loss_plateau(run: RunSeries, parameters: Parameters = Parameters()) -> list[
     """
     p = parameters
     loss = ratio_loss(run)
-    if loss is None or len(loss) < p.points:
+    if loss is None or len(loss) < max(p.points, _FEWEST * _MEDIAN):
         return []
-    size = len(loss) // _BLOCKS
-    y, _ = levels(blocks(loss.value, size)[:_BLOCKS])
     lr = run.finite("lr")
-    if lr is not None and lr.value[-1] < 0.1 * lr.value.max():
-        return []
-    for k in range(_BLOCKS // 16, _BLOCKS * 2 // 3 + 1):
-        change = _flat(y[k:], p)
-        if change is None or _flat(y[k + (_BLOCKS - k) // 2 :], p) is None:
-            continue
-        level = float(np.median(y[k:]))
-        if level < 0.03 * float(y[0]):
-            return []
-        begin, end = k * size, len(loss) - 1
-        steady = False
-        if lr is not None:
-            within = lr.values_at(loss.step[[begin, end]])
-            later = lr.value[lr.at_or_after(int(loss.step[begin])) :]
-            steady = min(float(np.nanmin(within)), float(later.min(initial=np.inf))) >= 0.9 * lr.value.max()
-        step = int(loss.step[begin])
-        part = (end - begin + 1) / len(loss)
-        return [
-            loss.finding(
-                RULE.id,
-                "warning" if steady else "info",
-                (begin, end, begin),
-                Text(
-                    f"Loss has stayed at {number(level)} since step {step:,} ({part:.0%} of the points so far, change "
-                    f"{percent(1 + change / level)}): converged or stuck, which its curve alone does not tell.",
-                    f"损失自第 {step:,} 步起停留在 {number(level)}（占已有记录点的 {part:.0%}，变化 "
-                    f"{percent(1 + change / level)}）：可能已收敛，也可能停滞，仅凭曲线无法判断。",
-                ),
-                _ADVICE["plateau"],
-                {"level": level, "change": change, "part": part, "lr_steady": steady},
-            )
-        ]
+    marks, found = _marks(loss, p)
+    flat = [stretch for stretch in found if _may_stand(loss, lr, stretch)]
+    now = [stretch for stretch in flat if stretch.stop == marks]
+    warned = [stretch for stretch in flat if _steady(loss, lr, stretch)]
+    if now:
+        # What was told of it before keeps its beginning.
+        alike = [w for w in warned if w.stop > now[0].first]
+        first = alike[0] if alike else now[0]
+        return [_finding(loss, dataclasses.replace(now[0], first=first.first), _steady(loss, lr, now[0]), True)]
+    if warned:
+        last = [w for w in warned if w.first < warned[0].stop][-1]
+        return [_finding(loss, dataclasses.replace(last, first=warned[0].first), False, False)]
     return []
 
 
-def _flat(y: Floats, p: Parameters) -> Optional[float]:
-    """The change over (m,) block medians where it is none, else None."""
-    m = len(y)
-    if m < 8:
-        return None
-    change, error = _theil_sen(y)
-    level = float(np.median(y))
-    precise = p.errors * error < p.precise * level
-    flat = -max(p.errors * error, p.fall * level) < change < max(p.rise * level, 3 * error)
-    return change if precise and flat else None
+def _marks(loss: Series, p: Parameters) -> Tuple[int, list[_Flat]]:
+    """The last time at which it was asked, in points, and what was flat at each."""
+    rows = np.sort(blocks(loss.value, _MEDIAN), axis=1)
+    y = (rows[:, _MEDIAN // 2 - 1] + rows[:, _MEDIAN // 2]) / 2
+    found: list[_Flat] = []
+    size, asked = _MEDIAN, 0
+    while len(y) >= _FEWEST:
+        counts = np.arange(_FEWEST, min(len(y), 2 * _FEWEST - 1) + 1, 8)
+        stop = np.repeat(counts, len(_STARTS))
+        start = (stop * np.tile(_STARTS, len(counts))).astype(np.int64)
+        flat, level, change = _flat(y[:128], start, stop, p)
+        flat &= _flat(y[:128], start + (stop - start) // 2, stop, p)[0]
+        flat &= level >= 0.03 * float(y[0])
+        for count in counts[np.isin(counts, stop[flat])].tolist():
+            k = int(np.argmax(flat & (stop == count)))
+            found.append(_Flat(int(start[k]) * size, count * size, float(level[k]), float(change[k])))
+        asked = int(counts[-1]) * size
+        size *= 2
+        y = blocks(y, 2).mean(axis=1)
+    return asked, found
 
 
-def _theil_sen(y: Floats) -> Tuple[float, float]:
-    """Change from the first to the last of (m,) values along the Theil-Sen line, and its standard error."""
-    m = len(y)
-    i, j = np.triu_indices(m, 1)
-    slope = float(np.median((y[j] - y[i]) / (j - i)))
-    rest = y - slope * np.arange(m)
-    spread = MAD_TO_SIGMA * float(np.median(np.abs(rest - np.median(rest))))
-    return slope * (m - 1), 1.25 * spread * math.sqrt(12 / m)
+def _flat(y: Floats, start: Indices, stop: Indices, p: Parameters) -> Tuple[Mask, Floats, Floats]:
+    """(w,) whether each y[start:stop] is flat, its mean, and its change along the least-squares line."""
+    m = (stop - start).astype(np.float64)
+    at = np.arange(len(y))
+    # From the mean of all, so that squares lose nothing.
+    centre = float(y.mean())
+    sums = [np.concatenate([[0.0], np.cumsum(v)]) for v in (y - centre, (y - centre) ** 2, (y - centre) * at)]
+    total, square, product = (s[stop] - s[start] for s in sums)
+    mean = total / m
+    spread = m * (m**2 - 1) / 12
+    slope = (product - total * (start + stop - 1) / 2) / spread
+    rest = np.maximum(square - total * mean - slope**2 * spread, 0)
+    error = np.sqrt(rest / np.maximum(m - 2, 1) * 12 / m)
+    change = slope * (m - 1)
+    level = mean + centre
+    flat = (change > -np.maximum(p.errors * error, p.fall * level)) & (change < np.maximum(p.rise * level, 3 * error))
+    return flat & (p.errors * error < p.precise * level) & (m >= 8), level, change
+
+
+def _may_stand(loss: Series, lr: Optional[Series], stretch: _Flat) -> bool:
+    """Whether the learning rate had not decayed when it was flat: then it may well stand still."""
+    if lr is None:
+        return True
+    until = lr.value[: lr.at_or_after(int(loss.step[stretch.stop - 1]) + 1)]
+    return not len(until) or until[-1] >= 0.1 * until.max()
+
+
+def _steady(loss: Series, lr: Optional[Series], stretch: _Flat) -> bool:
+    """Whether the learning rate was at its peak throughout."""
+    if lr is None:
+        return False
+    first = lr.at_or_after(int(loss.step[stretch.first]))
+    until = lr.value[: lr.at_or_after(int(loss.step[stretch.stop - 1]) + 1)]
+    return first < len(until) and float(until[first:].min()) >= 0.9 * float(until.max())
+
+
+def _finding(loss: Series, stretch: _Flat, steady: bool, on: bool) -> Finding:
+    begin, end = stretch.first, len(loss) - 1 if on else stretch.stop - 1
+    step, part = int(loss.step[begin]), (end - begin + 1) / (end + 1)
+    change = percent(1 + stretch.change / stretch.level)
+    ends = ("", "") if on else ("; it has moved on since", "；之后已有变化")
+    return loss.finding(
+        RULE.id,
+        "warning" if steady else "info",
+        (begin, end, begin),
+        Text(
+            f"Loss has stayed at {number(stretch.level)} since step {step:,} ({part:.0%} of the points so far, change "
+            f"{change}): converged or stuck, which its curve alone does not tell{ends[0]}.",
+            f"损失自第 {step:,} 步起停留在 {number(stretch.level)}（占已有记录点的 {part:.0%}，变化 "
+            f"{change}）：可能已收敛，也可能停滞，仅凭曲线无法判断{ends[1]}。",
+        ),
+        _ADVICE["plateau"],
+        {"level": stretch.level, "change": stretch.change, "part": part, "lr_steady": steady, "still_on": on},
+    )
 
 
 RULE = Rule(

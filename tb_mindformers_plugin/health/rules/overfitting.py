@@ -1,11 +1,12 @@
 """Rule `overfitting`: the eval loss worsens while the train loss improves.
 
-Definition: sigma = 1.4826 median|second difference|/sqrt 6 of the evals (0.5 % under 6 evals); best =
-running minimum of the medians of 3 evals. At least 3 evals in a row above best + max(5 %, 1.5 sigma),
-their median at or above best + max(5 %, 3.5 sigma sqrt(1/m + 1/3)), m their number, and the median of up
-to 32 train points fell by 1 % or more meanwhile. The finding begins at the best eval. Warning if it
-reaches the end or for 5 evals or more, else info. Also an eval accuracy that is more than 5 points under
-the train accuracy, the gap growing and the eval accuracy not.
+Definition: best = running minimum of the medians of 3 evals; sigma = 1.4826 median|second difference|/sqrt 6 of
+the evals so far (0.5 % of best under 6 evals). At least 3 evals in a row above best by more than 5 %, the last
+3 by 1.5 sigma, their median at or above best + max(5 %, 3.5 sigma sqrt(1/m + 1/3)), m their number, and the
+median of up to 32 train points fell by 1 % or more meanwhile. The finding begins at the best eval. Warning if
+it reaches the end or for 5 evals or more, else info. Also an eval accuracy that is more than 5 points under the
+train accuracy in 3 evals in a row, the gap having grown by half of that from its least (medians of 3); info
+where the eval accuracy still improves, or the gap has closed.
 
 Source: early stopping as usual (Prechelt, 1998), with the noise of the evals measured; thresholds by this
 project.
@@ -101,62 +102,61 @@ def _by_loss(run: RunSeries, p: Parameters) -> list[Finding]:
                 {"different_axes": True},
             )
         ]
-    if not float(np.median(v)) > 0:
-        return []
-    if len(v) < 6:
-        sigma = 0.005 * float(np.median(v))
-    else:
-        sigma = MAD_TO_SIGMA * float(np.median(np.abs(np.diff(v, 2)))) / math.sqrt(6)
     smooth = median3(v)
     lowest = np.minimum.accumulate(smooth)
     where = np.maximum.accumulate(np.where(smooth == lowest, np.arange(len(smooth)), 0)) + 1
-    i = np.arange(3, len(v))
-    best, at = lowest[i - 3], where[i - 3]
-    above = v[i] > best + np.maximum(p.rise * best, 1.5 * sigma)
+    best, at = lowest[: len(v) - 3], where[: len(v) - 3]  # before evals 3, 4, …
     found: list[Finding] = []
-    for a, b in stretches(above):
-        first, last = int(i[a]), int(i[b])
-        m = last - first + 1
-        low, best_at = float(best[a]), int(at[a])
-        best_at += int(np.argmin(v[best_at - 1 : best_at + 2])) - 1
-        if m < p.evals:
-            continue
-        level = float(np.median(v[first : last + 1]))
-        if level < low + max(p.rise * low, 3.5 * sigma * math.sqrt(1 / m + 1 / 3)):
-            continue
-        before = _train_level(train, int(evals.step[best_at]))
-        now = _train_level(train, int(evals.step[last]))
-        if before is None or now is None or not now <= (1 - p.fall) * before:
-            continue
-        to_end = last == len(v) - 1
-        top = first + int(np.argmax(v[first : last + 1]))
-        steps = f"{int(evals.step[best_at]):,}", f"{int(evals.step[top]):,}"
-        low, high = float(v[best_at]), float(v[top])
-        found.append(
-            evals.finding(
-                RULE.id,
-                "warning" if to_end or m >= p.long else "info",
-                (best_at, last, top),
-                Text(
-                    f"Eval loss turned at step {steps[0]}: from {number(low)} to {number(high)} "
-                    f"({percent(high / low)}) "
-                    f"at step {steps[1]}, while the train loss went from {number(before)} to {number(now)}.",
-                    f"评估损失在第 {steps[0]} 步出现拐点：从 {number(low)} 升至第 {steps[1]} 步的 {number(high)}"
-                    f"（{percent(high / low)}），同期训练损失从 {number(before)} 变为 {number(now)}。",
-                ),
-                _ADVICE["overfitting"],
-                {
-                    "best": low,
-                    "best_step": int(evals.step[best_at]),
-                    "worst": high,
-                    "evals": m,
-                    "train_before": before,
-                    "train_now": now,
-                },
-            )
-        )
+    for a, b in stretches((best > 0) & (v[3:] > (1 + p.rise) * best)):
+        first, last = a + 3, b + 3
+        low = int(at[a]) - 1 + int(np.argmin(v[at[a] - 1 : at[a] + 2]))
+        if any(_turned(evals, train, low, float(best[a]), first, i, p) for i in range(first + p.evals - 1, last + 1)):
+            found.append(_worsens(evals, train, low, first, last, p))
     # A rise that is interrupted by one good eval is one rise.
     return found[:1] if len(found) <= 1 else [_joined(found)]
+
+
+def _turned(evals: Series, train: Series, low: int, best: float, first: int, i: int, p: Parameters) -> bool:
+    """Whether evals `first` to `i` are worse than the best, and train is better, as far as is known at `i`."""
+    v, m = evals.value, i - first + 1
+    sigma = 0.005 * best
+    if i >= 5:
+        sigma = MAD_TO_SIGMA * float(np.median(np.abs(np.diff(v[: i + 1], 2)))) / math.sqrt(6)
+    least = max(p.rise * best, 3.5 * sigma * math.sqrt(1 / m + 1 / 3))
+    if float(np.median(v[first : i + 1])) < best + least or v[i - p.evals + 1 : i + 1].min() < best + 1.5 * sigma:
+        return False
+    before, now = _train_level(train, int(evals.step[low])), _train_level(train, int(evals.step[i]))
+    return before is not None and now is not None and now <= (1 - p.fall) * before
+
+
+def _worsens(evals: Series, train: Series, low: int, first: int, last: int, p: Parameters) -> Finding:
+    v, m = evals.value, last - first + 1
+    before, now = _train_level(train, int(evals.step[low])), _train_level(train, int(evals.step[last]))
+    top = first + int(np.argmax(v[first : last + 1]))
+    steps = f"{int(evals.step[low]):,}", f"{int(evals.step[top]):,}"
+    best, high = float(v[low]), float(v[top])
+    trained = number(before or 0.0), number(now or 0.0)
+    return evals.finding(
+        RULE.id,
+        "warning" if last == len(v) - 1 or m >= p.long else "info",
+        (low, last, top),
+        Text(
+            f"Eval loss turned at step {steps[0]}: from {number(best)} to {number(high)} "
+            f"({percent(high / best)}) "
+            f"at step {steps[1]}, while the train loss went from {trained[0]} to {trained[1]}.",
+            f"评估损失在第 {steps[0]} 步出现拐点：从 {number(best)} 升至第 {steps[1]} 步的 {number(high)}"
+            f"（{percent(high / best)}），同期训练损失从 {trained[0]} 变为 {trained[1]}。",
+        ),
+        _ADVICE["overfitting"],
+        {
+            "best": best,
+            "best_step": int(evals.step[low]),
+            "worst": high,
+            "evals": m,
+            "train_before": before,
+            "train_now": now,
+        },
+    )
 
 
 def _joined(found: list[Finding]) -> Finding:
@@ -188,34 +188,38 @@ def _by_accuracy(run: RunSeries, p: Parameters) -> list[Finding]:
     beside = np.array([np.nan if level is None else level for level in levels])
     kept = evals.picked(np.isfinite(beside))
     gap: Floats = beside[np.isfinite(beside)] - kept.value
-    scale = 100.0 if max(float(np.max(kept.value)), float(np.max(train.value))) > 1.5 else 1.0
-    if len(gap) < 6 or gap[-3:].min() < p.gap * scale:
+    scale = 100.0 if max(float(np.max(kept.value, initial=0)), float(np.max(train.value))) > 1.5 else 1.0
+    if len(gap) < 6:
         return []
-    third = len(gap) // 3
-    grown = float(np.median(gap[-3:]) - np.median(gap[:third]))
+    smooth = median3(gap)  # of evals k .. k + 2
+    least = np.minimum.accumulate(smooth)
+    k = np.arange(5, len(gap))
+    wide = (np.minimum(np.minimum(gap[k], gap[k - 1]), gap[k - 2]) >= p.gap * scale) & (
+        smooth[k - 2] - least[k - 5] >= p.gap * scale / 2
+    )
+    if not wide.any():
+        return []
+    # It begins where the gap left its least, as far as was known when it was first seen.
+    seen = int(k[np.argmax(wide)])
+    early = float(least[seen - 5])
+    grew = np.flatnonzero(gap[:seen] < early + (float(smooth[seen - 2]) - early) / 4)
+    first, last = int(grew[-1]) if len(grew) else 0, len(kept) - 1
+    on = bool(wide[-1])
     improving = float(np.median(kept.value[-3:])) > float(np.max(median3(kept.value[:-3]), initial=-np.inf))
-    if grown < p.gap * scale / 2:
-        return []
-    wide = np.flatnonzero(gap < p.gap * scale)
-    first = int(wide[-1]) + 1 if len(wide) else 0
-    early = float(np.median(gap[:third]))
-    grew = np.flatnonzero(gap[: first + 1] < early + grown / 4)
-    first = int(grew[-1]) if len(grew) else first
-    last = len(kept) - 1
-    now = float(np.median(gap[-3:])) / scale
-    step = int(kept.step[first])
+    now, step = float(smooth[-1]) / scale, int(kept.step[first])
+    ends = ("", "") if on else (" It has closed since.", "之后差距已缩小。")
     return [
         kept.finding(
             RULE.id,
-            "info" if improving else "warning",
+            "info" if improving or not on else "warning",
             (first, last, first + int(np.argmax(gap[first:]))),
             Text(
                 f"Eval accuracy is {now * 100:.1f} points under the train accuracy, and the gap has grown since step "
-                f"{step:,}.",
-                f"评估准确率比训练准确率低 {now * 100:.1f} 个百分点，且差距自第 {step:,} 步起不断扩大。",
+                f"{step:,}.{ends[0]}",
+                f"评估准确率比训练准确率低 {now * 100:.1f} 个百分点，且差距自第 {step:,} 步起不断扩大。{ends[1]}",
             ),
             _ADVICE["overfitting"],
-            {"gap": now, "grown": grown / scale, "eval_improving": improving},
+            {"gap": now, "grown": (float(smooth[-1]) - early) / scale, "eval_improving": improving, "still_on": on},
         )
     ]
 

@@ -1,8 +1,8 @@
 """Rule `resume_discontinuity`: the curves do not join where a run was taken up again.
 
 Definition: of ln loss, the 64 points before a restart in two halves with medians m1 and m2, s their robust
-sigma, rho = lag-1 autocorrelation + 0.05, SE = 1.25 s sqrt((1 + rho)/(1 - rho)) sqrt(1/32 + 1/32). Warning:
-median(next 32) - max(m1, m2) > max(4 SE, 1.5 s, 0.03). A fall by more than max(that, 0.35) is info. Where old
+sigma, rho = lag-1 autocorrelation + 0.05, SE = 1.25 s sqrt((1 + rho)/(1 - rho)) sqrt(1/32 + 1/m). Warning:
+median(next m) - max(m1, m2) > max(4 SE, 1.5 s, 0.03). A fall by more than max(that, 0.35) is info. Where old
 and new overlap in steps, pairs at equal steps are compared in the same way. A learning rate more than 1.5
 times what it was: warning. A loss scale of 8 times or more: info.
 
@@ -62,7 +62,9 @@ class Parameters:
     scale: float = 8.0
 
 
-_BEFORE, _AFTER = 64, 32
+_BEFORE = 64
+# Points behind the restart with which it is judged.
+_AFTER = (8, 16, 32)
 
 
 def resume_discontinuity(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:
@@ -93,8 +95,20 @@ def _loss(run: RunSeries, restart: int, p: Parameters) -> Optional[Finding]:
     loss = loss.picked(loss.value > 0)
     x = np.log(loss.value)
     join = loss.at_or_after(restart)
-    before, after = x[max(join - _BEFORE, 0) : join], x[join : join + _AFTER]
-    if len(before) < 16 or len(after) < 8:
+    # What was told of few points stays told.
+    for points in _AFTER:
+        if join + points <= len(x):
+            finding = _at_join(run, loss, x, restart, join, points, p)
+            if finding is not None:
+                return finding
+    return None
+
+
+def _at_join(
+    run: RunSeries, loss: Series, x: Floats, restart: int, join: int, points: int, p: Parameters
+) -> Optional[Finding]:
+    before, after = x[max(join - _BEFORE, 0) : join], x[join : join + points]
+    if len(before) < 16:
         return None
     half = len(before) // 2
     m1, m2 = float(np.median(before[:half])), float(np.median(before[half:]))
@@ -107,7 +121,7 @@ def _loss(run: RunSeries, restart: int, p: Parameters) -> Optional[Finding]:
     change = now - max(m1, m2)
     fall = min(m1, m2) - now
     against = max(m1, m2)
-    paired = _overlap_change(run, loss, x, restart, p)
+    paired = _overlap_change(run, loss, x, restart, points, p)
     if change <= least and paired is not None and (paired > 0 or -paired > p.fall):
         # Pairs at equal steps see less than two stretches of different ones do; they were tested already.
         change, fall, against = paired, -paired, now - paired
@@ -135,14 +149,19 @@ def _loss(run: RunSeries, restart: int, p: Parameters) -> Optional[Finding]:
     )
 
 
-def _overlap_change(run: RunSeries, loss: Series, x: Floats, restart: int, p: Parameters) -> Optional[float]:
+def _overlap_change(
+    run: RunSeries, loss: Series, x: Floats, restart: int, points: int, p: Parameters
+) -> Optional[float]:
     """Median change of ln loss at the steps that both starts logged, where it is one; else None."""
     for old in run.superseded.get("loss", ()):
         old = old.finite
         old = old.picked((old.value > 0) & (old.step >= restart))
         if len(old) < 8 or old.step[0] > restart + 2 * max(int(np.median(np.diff(old.step))), 1):
             continue
-        _, here, there = np.intersect1d(loss.step, old.step[: 2 * _BEFORE], return_indices=True)
+        join = loss.at_or_after(restart)
+        within = loss.step[join : join + 4 * points]
+        _, here, there = np.intersect1d(within, old.step[: 4 * points], return_indices=True)
+        here += join
         if len(here) < 8:
             continue
         change = x[here] - np.log(old.value[there])
@@ -178,7 +197,7 @@ def _level(run: RunSeries, role: str, restart: int, times: float, severity: str)
     return curve.finding(
         "resume_discontinuity",
         severity,
-        (join, min(join + _AFTER, len(curve)) - 1, join),
+        (join, min(join + _AFTER[-1], len(curve)) - 1, join),
         Text(
             f"{title[0]} went from {values[0]} to {values[1]} ({percent(after / before)}) at the "
             f"restart at step {step:,}.",
