@@ -125,6 +125,18 @@ def median3(values: Floats) -> Floats:
     return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
 
+def agreement(rows: Floats) -> Floats:
+    """Kendall's S of each of (k, m) rows: pairs that rise less pairs that fall, m (m - 1) / 2 at most.
+
+    >>> agreement(np.array([[1.0, 2.0, 3.0], [1.0, 3.0, 2.0]])).tolist()
+    [3.0, 1.0]
+    """
+    found = np.zeros(len(rows))
+    for i in range(rows.shape[1] - 1):
+        found += np.sign(rows[:, i + 1 :] - rows[:, i : i + 1]).sum(axis=1)
+    return found
+
+
 def lag1(values: Floats) -> float:
     """Autocorrelation of (n,) values at lag 1 (0 where they are constant)."""
     centred = values - values.mean() if len(values) else values

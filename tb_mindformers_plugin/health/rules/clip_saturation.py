@@ -1,8 +1,9 @@
 """Rule `clip_saturation`: the grad norm is above the clip threshold nearly always.
 
 Definition: behind the warm-up, more than 95 % of the last 500 points lie above the manifest's `grad_clip`.
-Warning when it was not so from the beginning, or when their median is more than twice the threshold; else
-info: updates that are always shortened a little are a common choice.
+Warning when it was not so from the beginning (the first 500 points), or when it still is and their median is
+more than twice the threshold; else info: updates that are always shortened a little are a common choice, and
+the norms of a young run are high.
 
 Source: measured definition of this project.
 
@@ -62,17 +63,21 @@ def clip_saturation(run: RunSeries, parameters: Parameters = Parameters()) -> li
     full = above[p.points :] - above[: -p.points] > p.part * p.points
     full[:start] = False
     found = stretches(full, bridge=p.points)
-    return [_finding(norm, threshold, first, last + p.points - 1, first <= start, p) for first, last in found]
+    return [
+        _finding(norm, threshold, first, last + p.points - 1, first <= start + p.points, p) for first, last in found
+    ]
 
 
 def _finding(norm: Series, threshold: float, first: int, last: int, always: bool, p: Parameters) -> Finding:
     within = norm.value[first : last + 1]
     middle = float(np.median(within))
+    # The norms of a young run are high.
+    on = last == len(norm) - 1
     part = float(np.mean(within > threshold))
     steps = f"{int(norm.step[first]):,}", f"{int(norm.step[last]):,}"
     return norm.finding(
         RULE.id,
-        "warning" if middle > p.warning_times * threshold or not always else "info",
+        "warning" if (on and middle > p.warning_times * threshold) or not always else "info",
         (first, last, first + int(np.argmax(within))),
         Text(
             f"Grad norm was above the clip threshold of {number(threshold)} at {part:.0%} of the points from step "

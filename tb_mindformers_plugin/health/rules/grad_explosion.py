@@ -4,8 +4,8 @@ Definition: the jump test of `loss_spike` on the logarithm of the grad norm: mor
 median of the 128 points before, sigma at least 0.05. Critical: the loss is not finite within 50 points,
 or its level rose by more than max(6 sigma, 20 %). Warning: 60 times the median or more, or 30 times at
 two points or more, or the median of the next 10 losses more than 3 sigma up. Else info. More than 5
-groups that the loss did not follow, and more than one per 200 points, are one info: the grad norm is
-heavy-tailed.
+groups that the loss did not follow, and more than one per 200 points so far, are one info from then on: the
+grad norm is heavy-tailed.
 
 Source: measured definition of this project.
 
@@ -93,10 +93,12 @@ def grad_explosion(run: RunSeries, parameters: Parameters = Parameters()) -> lis
         _explosion(run, curve, first, last, median[np.searchsorted(at, first)], p) for first, last in groups(at, p.gap)
     ]
     mild = [f for f in found if not f.evidence["loss_followed"]]
-    if len(mild) > 5 and len(mild) > len(curve) / 200:
-        found = [f for f in found if f.evidence["loss_followed"]]
-        found.append(_heavy_tail(curve, mild))
-    return found
+    many = [k for k, f in enumerate(mild) if k >= 5 and k + 1 > curve.at_or_after(f.first_step) / 200]
+    if not many:
+        return found
+    # From then on it is the run's tail; a warning that was given before stands.
+    tail = [f for k, f in enumerate(mild) if k >= many[0] or f.severity == "info"]
+    return [f for f in found if f not in tail] + [_heavy_tail(curve, tail)]
 
 
 def _explosion(run: RunSeries, curve: Series, first: int, last: int, median: float, p: Parameters) -> Finding:

@@ -1,7 +1,7 @@
 """Rule `grad_vanishing`: the grad norm is near zero for long.
 
-Definition: medians of 50 points below 1e-7, or below 0.001 of the median of the stretch from 2 % to 30 %
-of the points so far; two blocks or more. Warning.
+Definition: medians of 50 points below 1e-7, or below 0.001 of the median of the 64 such blocks before; two
+blocks or more. Warning.
 
 Source: measured definition of this project.
 
@@ -18,6 +18,7 @@ import numpy as np
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import blocks, number, stretches
+from tb_mindformers_plugin.health.rolling import noise_before
 from tb_mindformers_plugin.health.series import RunSeries
 
 _ADVICE = {
@@ -65,10 +66,9 @@ def grad_vanishing(run: RunSeries, parameters: Parameters = Parameters()) -> lis
         return []
     g = norm.value
     zeros = int(np.argmax(g != 0)) if g.any() else len(g)
-    if zeros > len(g) / 2:  # from the beginning on, and for most of it
-        if zeros < _FEWEST_ZEROS:
-            return []
-        return [
+    not_logged = []
+    if zeros >= _FEWEST_ZEROS:
+        not_logged = [
             norm.finding(
                 RULE.id,
                 "info",
@@ -83,32 +83,36 @@ def grad_vanishing(run: RunSeries, parameters: Parameters = Parameters()) -> lis
             )
         ]
     y = np.median(blocks(g, _BLOCK), axis=1) if len(g) >= _BLOCK else np.empty(0)
-    early = g[int(0.02 * len(g)) : max(int(0.3 * len(g)), 1)]
-    usual = float(np.median(early)) if len(early) else 0.0
+    y = np.where(np.arange(len(y)) < -(-zeros // _BLOCK), np.inf, y)
+    before = noise_before(y)[:-1]
+    low = (y < p.least) | (np.isfinite(before) & (y < p.part * before))
+    began = [s for s in stretches(low) if s[1] - s[0] + 1 >= p.stretch]
+    if not began:
+        return not_logged
+    start = began[0][0]
+    usual = float(before[start]) if np.isfinite(before[start]) else 0.0
+    # What it is compared with stays what it was before.
     found = [s for s in stretches((y < p.least) | (y < p.part * usual)) if s[1] - s[0] + 1 >= p.stretch]
-    if not found:
-        return []
-    first, last = found[0][0] * _BLOCK, (found[-1][1] + 1) * _BLOCK - 1
+    first, last = start * _BLOCK, (found[-1][1] + 1) * _BLOCK - 1
     if found[-1][1] == len(y) - 1:
         last = len(g) - 1
     learnt = _learnt(run, int(norm.step[first]))
-    low = float(y[found[0][0] : found[-1][1] + 1].min())
+    least = float(y[start : found[-1][1] + 1].min())
     step = int(norm.step[first])
-    en = (
-        f"Grad norm is near zero ({number(low)}, {number(usual)} before) from step {step:,} to {int(norm.step[last]):,}"
-    )
-    zh = f"梯度范数在第 {step:,} 至 {int(norm.step[last]):,} 步接近 0（{number(low)}，此前为 {number(usual)}）"
+    en = f"Grad norm is near zero ({number(least)}, {number(usual)} before) from step {step:,} to {int(norm.step[last]):,}"
+    zh = f"梯度范数在第 {step:,} 至 {int(norm.step[last]):,} 步接近 0（{number(least)}，此前为 {number(usual)}）"
     if learnt:
         en, zh = en + "; the loss is nearly 0 too", zh + "；损失也已接近 0"
     return [
+        *not_logged,
         norm.finding(
             RULE.id,
             "info" if learnt else "warning",
             (first, last, first),
             Text(en + ".", zh + "。"),
             _ADVICE["vanishing"],
-            {"level": low, "before": usual, "learnt": learnt},
-        )
+            {"level": least, "before": usual, "learnt": learnt},
+        ),
     ]
 
 
@@ -118,7 +122,7 @@ def _learnt(run: RunSeries, step: int) -> bool:
     if loss is None:
         return False
     i = loss.at_or_after(step)
-    early, now = loss.value[: max(len(loss) // 50, 1)], loss.value[i : i + 2 * _BLOCK]
+    early, now = loss.value[:_BLOCK], loss.value[i : i + 2 * _BLOCK]
     return len(now) > 0 and float(np.median(now)) < 0.05 * float(np.median(early))
 
 

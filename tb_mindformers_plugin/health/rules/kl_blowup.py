@@ -1,8 +1,8 @@
 """Rule `kl_blowup`: the policy runs away from its reference.
 
 Definition: the median of 5 points of the KL above 10 times the median so far (of at least 50 points, and
-above 1e-3), or the KL rising over 20 % of the points so far (medians of 8 blocks with Kendall S >= 26 of 28
-and at least three-fold). Warning.
+above 1e-3), or the KL rising over 20 % of the points so far, behind the first quarter of them (medians of 8
+blocks of 8, 16, 32, … points with Kendall S >= 26 of 28 and at least three-fold). Warning.
 
 Source: measured definition of this project.
 
@@ -12,13 +12,14 @@ Quiet when: no KL is logged; fewer than 50 points.
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Optional, Tuple
 
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import blocks, number, times
+from tb_mindformers_plugin.health.robust import agreement, blocks, number, times
 from tb_mindformers_plugin.health.series import Floats, RunSeries
 
 _ADVICE = {
@@ -85,13 +86,16 @@ def kl_blowup(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fin
 
 
 def _jump(v: Floats, p: Parameters) -> Optional[Tuple[int, int, float]]:
-    """First and last point high above the median so far, which is taken anew every 50 points."""
+    """First and last point high above the median so far, which is taken from blocks of 50 points."""
     high = np.zeros(len(v), bool)
     five = np.full(len(v), -np.inf)
     five[4:] = np.median(np.lib.stride_tricks.sliding_window_view(v, 5), axis=1)
-    marks = np.unique(np.linspace(p.points, len(v), min(len(v) // p.points, 400) + 1).astype(int))
-    medians = np.array([np.median(v[:mark]) for mark in marks])
-    usual = medians[np.maximum(np.searchsorted(marks, np.arange(len(v)), side="right") - 1, 0)]
+    rows = np.median(blocks(v, p.points), axis=1)
+    # Taken anew each time that there is a tenth more.
+    growing = np.unique((1.1 ** np.arange(math.ceil(math.log(len(rows) + 1) / math.log(1.1)))).astype(int))
+    marks = growing[growing <= len(rows)]
+    medians = np.array([np.median(rows[:mark]) for mark in marks])
+    usual = medians[np.maximum(np.searchsorted(marks * p.points, np.arange(len(v)), side="right") - 1, 0)]
     high = five > np.maximum(p.times * usual, p.least)
     high[: p.points] = False
     at = np.flatnonzero(high)
@@ -105,19 +109,25 @@ def _jump(v: Floats, p: Parameters) -> Optional[Tuple[int, int, float]]:
 
 
 def _rise(v: Floats, p: Parameters) -> Optional[Tuple[int, int, float]]:
-    size = int(p.part * len(v)) // 8
-    if size < 5:
+    """First and last point of the windows of 8 blocks, of 8, 16, 32, … points each, in which it rises."""
+    found: list[Tuple[int, int, float]] = []
+    size, y = 8, np.median(blocks(v, 8), axis=1)
+    while len(y) >= 8:
+        windows = np.lib.stride_tricks.sliding_window_view(y, 8)
+        first = np.arange(len(windows)) * size
+        stop = first + 8 * size
+        # The KL of a young run rises from 0: what counts goes on from a level.
+        counts = (8 * size >= p.part * stop) & (first >= stop / 4) & (windows[:, 0] > p.least / 10)
+        counts &= windows[:, -1] > np.maximum(p.growth * windows[:, 0], p.least)
+        at = np.flatnonzero(counts)
+        at = at[agreement(windows[at]) >= 26]
+        found += [(int(stop[i]), int(first[i]), float(y[i])) for i in at]
+        size, y = 2 * size, blocks(y, 2).mean(axis=1)
+    if not found:
         return None
-    y = np.median(blocks(v, size), axis=1)
-    for i in range(len(y) - 8, -1, -1):
-        eight = y[i : i + 8]
-        agreement = sum(float(np.sign(eight[b] - eight[a])) for a in range(8) for b in range(a + 1, 8))
-        if agreement >= 26 and eight[0] > p.least / 10 and eight[-1] > max(p.growth * eight[0], p.least):
-            # The KL of a young run rises from 0: what counts goes on from a level.
-            if i * size < len(v) / 4:
-                continue
-            return i * size, min((i + 8) * size, len(v)) - 1, float(eight[0])
-    return None
+    # The first that was seen dates it.
+    _, first_seen, level = min(found)
+    return first_seen, max(found)[0] - 1, level
 
 
 RULE = Rule(

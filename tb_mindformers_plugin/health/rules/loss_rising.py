@@ -24,6 +24,7 @@ from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import (
     BLOCK,
+    agreement,
     block_levels,
     blocks,
     median3,
@@ -108,11 +109,7 @@ def _rises(level: Floats, sigma: Floats, size: int, p: Parameters) -> Mask:
     so_far = (np.arange(len(windows)) + _NEIGHBOURS) * size
     rises &= _NEIGHBOURS * size >= p.part * so_far
     at = np.flatnonzero(rises)
-    agreement = np.zeros(len(at))
-    for i in range(_NEIGHBOURS):
-        for j in range(i + 1, _NEIGHBOURS):
-            agreement += np.sign(windows[at, j] - windows[at, i])
-    rises[at] = agreement >= p.agreement
+    rises[at] = agreement(windows[at]) >= p.agreement
     return rises
 
 

@@ -108,8 +108,8 @@ def loss_spike(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fi
         return []
     block = at // BLOCK
     base = baseline(loss.value, at)
-    last = levels.median[block - 1]
-    fell = (last < base.q25) & (_log(last) < _log(base.median) - 2 * noise[block])
+    lately = levels.median[block - 1]
+    fell = (lately < base.q25) & (_log(lately) < _log(base.median) - 2 * noise[block])
     base = base.where(fell, baseline(loss.value, block * BLOCK, BLOCK))
     m, logs = base.median, base.logs()
     up = _log(loss.value[at]) - logs.median

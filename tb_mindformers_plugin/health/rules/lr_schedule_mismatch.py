@@ -81,8 +81,8 @@ def lr_schedule_mismatch(run: RunSeries, parameters: Parameters = Parameters()) 
     return _undeclared(run, lr, parameters)
 
 
-def _declared(run: RunSeries, lr: Series) -> Optional[Tuple[Floats, Floats]]:
-    """Lowest and highest value that the declared schedule allows at each point."""
+def _declared(run: RunSeries, lr: Series) -> Optional[Tuple[Floats, Floats, float]]:
+    """Lowest and highest value that the declared schedule allows at each point, and its peak."""
     schedule = run.manifest.schedule
     if not schedule:
         return None
@@ -97,12 +97,12 @@ def _declared(run: RunSeries, lr: Series) -> Optional[Tuple[Floats, Floats]]:
         choices = np.array([learning_rates(schedule, np.maximum(lr.step - shift, 0)) for shift in shifts])
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
         return None  # what it declares is unknown here, or wrong
-    return np.fmin.reduce(choices), np.fmax.reduce(choices)
+    peak = schedule.get("peak")
+    return np.fmin.reduce(choices), np.fmax.reduce(choices), float(peak or 0.0)
 
 
-def _against(lr: Series, low: Floats, high: Floats, p: Parameters) -> list[Finding]:
+def _against(lr: Series, low: Floats, high: Floats, peak: float, p: Parameters) -> list[Finding]:
     v = lr.value
-    peak = float(np.fmax.reduce(high))
     # Near 0 a relative error means nothing.
     least = 1e-4 * peak
     off = (v < low * (1 - p.error) - least) | (v > high * (1 + p.error) + least)
@@ -188,13 +188,12 @@ def _jumps(lr: Series, warm: int, p: Parameters) -> Any:
 
 def _judge(lr: Series, at: Any, ratios: Floats, k: int) -> Optional[str]:
     v, i, ratio = lr.value, int(at[k]), float(ratios[k])
-    n = len(v)
     peak = float(v[:i].max())
     # Logarithms, so that a fall to 0 is one like any other.
     logs = np.log(np.maximum(ratios, 1e-12))
     others = np.arange(len(at)) != k
-    undone = bool((others & (np.abs(logs + logs[k]) < 0.15) & (np.abs(at - i) <= n / 4)).any())
-    same = bool((others & (np.abs(logs - logs[k]) < 0.1)).any())
+    undone = bool((others & (np.abs(logs + logs[k]) < 0.15) & (np.abs(at - i) <= np.maximum(at, i) / 4)).any())
+    same = others & (np.abs(logs - logs[k]) < 0.1)
     if ratio > 1:
         # A cosine with restarts whose warm-up cut the first peak short comes back above it.
         top = int(np.argmax(v[:i]))
@@ -206,9 +205,10 @@ def _judge(lr: Series, at: Any, ratios: Floats, k: int) -> Optional[str]:
         return "warning"
     before, after = v[max(i - 4, 0) : i], v[i : i + 4]
     flat = _is_flat(before), _is_flat(after)
-    if all(flat) or same or i >= 0.95 * n:
+    if all(flat) or same[:k].any() or i >= 0.95 * len(v):
         return None
-    return "info" if any(flat) else "warning"
+    # The first of several by one factor could not be known for one of them.
+    return "info" if any(flat) or same.any() else "warning"
 
 
 def _is_flat(v: Floats) -> bool:

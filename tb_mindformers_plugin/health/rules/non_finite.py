@@ -1,10 +1,9 @@
 """Rule `non_finite`: the loss or the grad norm became NaN or infinite.
 
 Definition: points of the current curve that are NaN, +Inf or -Inf. For the loss: critical if three or
-more follow one another or the curve never comes back, else warning. For the grad norm alone: info if it
-comes back and is shorter than three points, or if every such step was skipped by the loss scaler; else
-critical, from the first stretch that is neither. Where the loss was not logged at those steps, the
-message says so.
+more follow one another or the curve never comes back, else warning. For the grad norm: critical for
+stretches of three points and more, or that never come back, unless the loss scaler skipped each of their
+steps; the other points are info. Where the loss was not logged at those steps, the message says so.
 
 Source: measured definition of this project.
 
@@ -14,7 +13,6 @@ Quiet when: every value is finite.
 from __future__ import annotations
 
 import dataclasses
-from typing import Optional
 
 import numpy as np
 
@@ -51,7 +49,7 @@ class Parameters:
 
 
 def non_finite(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:
-    """Returns at most one finding for the loss and one for the grad norm.
+    """Returns at most one finding for the loss, and one critical and one info for the grad norm.
 
     >>> from tb_mindformers_plugin.health.series import of_values
     >>> (found,) = non_finite(of_values(loss=[2.0, np.nan, np.nan, np.nan, 2.0]))
@@ -61,118 +59,83 @@ def non_finite(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fi
     found = []
     for role in RULE.reads:
         curve = run.curves.get(role)
-        if curve is not None:
-            skipped = run.skipped(curve.step) if role == "grad_norm" else None
-            finding = _of_curve(curve, skipped, _unlogged(run, curve), parameters)
-            if finding is not None:
-                found.append(finding)
+        if curve is not None and curve.finite is not curve:
+            found += (_of_loss if role == "loss" else _of_norm)(run, curve, parameters)
     return found
 
 
-def _of_curve(curve: Series, skipped: Optional[Mask], unlogged: int, parameters: Parameters) -> Optional[Finding]:
-    value, step = curve.value, curve.step
-    bad = ~np.isfinite(value)
-    if not bad.any():
-        return None
-    found = stretches(bad)
-    # An overflow is what a loss scaler is for.
-    excused = skipped is not None and bool(skipped[bad].all())
-    recovers = not bad[-1]
-    longest = max(last - first + 1 for first, last in found)
-    if curve.role == "grad_norm" and not excused:
-        # Single ones, and those that were skipped, are no part of what is critical.
-        severe = [
-            (first, last)
-            for first, last in found
-            if (last - first + 1 >= parameters.stretch or last == len(bad) - 1)
-            and not (skipped is not None and skipped[first : last + 1].all())
-        ]
-        for first, last in set(found) - set(severe) if severe else ():
-            bad[first : last + 1] = False
-        recovers, severity = not bad[-1], "critical" if severe else "info"
-    elif excused:
-        severity = "info"
-    elif longest >= parameters.stretch or not recovers:
-        severity = "critical"
-    else:
-        severity = "warning"
+def _of_loss(run: RunSeries, loss: Series, p: Parameters) -> list[Finding]:
+    bad = ~np.isfinite(loss.value)
+    lasting = any(last - first + 1 >= p.stretch for first, last in stretches(bad))
+    return [_finding(run, loss, bad, "critical" if lasting or bad[-1] else "warning", False)]
+
+
+def _of_norm(run: RunSeries, norm: Series, p: Parameters) -> list[Finding]:
+    """What is critical, and what is none of that: single points, and those that the loss scaler skipped."""
+    bad = ~np.isfinite(norm.value)
+    skipped = run.skipped(norm.step)
+    if skipped is None:
+        skipped = np.zeros(len(norm), bool)
+    severe = np.zeros(len(norm), bool)
+    for first, last in stretches(bad):
+        lasting = last - first + 1 >= p.stretch or last == len(norm) - 1
+        severe[first : last + 1] = lasting and not skipped[first : last + 1].all()
+    mild = bad & ~severe
+    found = []
+    if severe.any():
+        found.append(_finding(run, norm, severe, "critical", False))
+    if mild.any():
+        found.append(_finding(run, norm, mild, "info", bool(skipped[mild].all())))
+    return found
+
+
+def _finding(run: RunSeries, curve: Series, bad: Mask, severity: str, skipped: bool) -> Finding:
     at = np.flatnonzero(bad)
-    kinds = [
-        name
-        for name, mask in (
-            ("NaN", np.isnan(value[bad])),
-            ("+Inf", value[bad] == np.inf),
-            ("-Inf", value[bad] == -np.inf),
-        )
-        if mask.any()
-    ]
-    first, last = int(step[at[0]]), int(step[at[-1]])
+    recovers, unlogged = not bad[-1], _unlogged(run, curve, bad)
     return curve.finding(
         RULE.id,
         severity,
         (at[0], at[-1], at[0]),
-        Text(
-            _english(curve.role, kinds, len(at), len(value), first, last, excused, recovers, unlogged),
-            _chinese(curve.role, kinds, len(at), len(value), first, last, excused, recovers, unlogged),
-        ),
+        _sentence(curve, bad, skipped, unlogged),
         _ADVICE[curve.role],
         {
             "points": len(at),
-            "longest": longest,
-            "of": len(value),
+            "longest": max(last - first + 1 for first, last in stretches(bad)),
+            "of": len(curve),
             "recovers": recovers,
-            "skipped": excused,
+            "skipped": skipped,
             **({"loss_not_logged": unlogged} if unlogged else {}),
         },
     )
 
 
-def _english(
-    role: str,
-    kinds: list[str],
-    points: int,
-    of: int,
-    first: int,
-    last: int,
-    excused: bool,
-    recovers: bool,
-    missing: int,
-) -> str:
-    title = ROLES[role].title
-    share = "" if points == 1 else f" at {points:,} of {of:,} logged steps"
-    where = f"at step {first:,}" if first == last else f"from step {first:,} to {last:,}"
-    ending = "" if recovers else ", and has not come back"
-    if excused:
-        ending = ", where the loss scaler skipped the update"
-    lost = f"; the loss was not logged at {missing:,} of them" if missing else ""
-    return f"{title[0].upper()}{title[1:]} was {' and '.join(kinds)}{share} {where}{ending}{lost}."
+def _sentence(curve: Series, bad: Mask, skipped: bool, unlogged: int) -> Text:
+    value, step = curve.value[bad], curve.step[bad]
+    points, of = len(value), len(curve)
+    named = {"NaN": np.isnan(value), "+Inf": value == np.inf, "-Inf": value == -np.inf}
+    kinds = [name for name, these in named.items() if these.any()]
+    first, last = f"{int(step[0]):,}", f"{int(step[-1]):,}"
+    title = ROLES[curve.role].title
+    en = f"{title[0].upper()}{title[1:]} was {' and '.join(kinds)}"
+    zh = f"{_ZH_TITLE[curve.role]}在第 {first} {'' if first == last else f'至 {last} '}步变为 {'、'.join(kinds)}"
+    if points > 1:
+        en += f" at {points:,} of {of:,} logged steps"
+        zh += f"（{of:,} 个记录点中有 {points:,} 个）"
+    en += f" at step {first}" if first == last else f" from step {first} to {last}"
+    if skipped:
+        en, zh = en + ", where the loss scaler skipped the update", zh + "，这些步已被 loss scaler 跳过"
+    elif bad[-1]:
+        en, zh = en + ", and has not come back", zh + "，且未恢复"
+    if unlogged:
+        en += f"; the loss was not logged at {unlogged:,} of them"
+        zh += f"；其中 {unlogged:,} 步没有记录损失"
+    return Text(en + ".", zh + "。")
 
 
-def _chinese(
-    role: str,
-    kinds: list[str],
-    points: int,
-    of: int,
-    first: int,
-    last: int,
-    excused: bool,
-    recovers: bool,
-    missing: int,
-) -> str:
-    where = f"第 {first:,} 步" if first == last else f"第 {first:,} 至 {last:,} 步"
-    share = "" if points == 1 else f"（{of:,} 个记录点中有 {points:,} 个）"
-    ending = "" if recovers else "，且未恢复"
-    if excused:
-        ending = "，这些步已被 loss scaler 跳过"
-    lost = f"；其中 {missing:,} 步没有记录损失" if missing else ""
-    return f"{_ZH_TITLE[role]}在{where}变为 {'、'.join(kinds)}{share}{ending}{lost}。"
-
-
-def _unlogged(run: RunSeries, curve: Series) -> int:
+def _unlogged(run: RunSeries, curve: Series, bad: Mask) -> int:
     """At how many points without a number the loss is missing that is logged at the others."""
     loss = run.curves.get("loss")
-    bad = ~np.isfinite(curve.value)
-    if loss is None or curve.role == "loss" or not bad.any() or bad.all():
+    if loss is None or curve.role == "loss" or bad.all():
         return 0
     logged = np.isin(curve.step, loss.step)
     return int(np.count_nonzero(~logged[bad])) if logged[~bad].mean() > 0.9 else 0

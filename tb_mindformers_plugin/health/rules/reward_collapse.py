@@ -2,11 +2,11 @@
 
 Definition: the bias-corrected EMA (decay 0.95) of the reward, behind the first 50 points, more than 30 % of
 what it had gained (or of its best value, whichever is larger) and more than 4 sigma of the EMA under its
-best so far, at the end. Warning.
+best so far. Warning; info once it has come back.
 
 Source: measured definition of this project.
 
-Quiet when: no reward is logged; fewer than 100 points; it came back.
+Quiet when: no reward is logged; fewer than 100 points.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import IQR_OF_NORMAL, number
+from tb_mindformers_plugin.health.robust import BLOCK, MAD_TO_SIGMA, blocks, number
+from tb_mindformers_plugin.health.rolling import noise_before
 from tb_mindformers_plugin.health.series import RunSeries
 from tb_mindformers_plugin.runs.smoothing import ema
 
@@ -60,30 +61,39 @@ def reward_collapse(run: RunSeries, parameters: Parameters = Parameters()) -> li
     if curve is None or len(curve) < 2 * p.skip:
         return []
     smooth = np.asarray(ema(curve.value, p.decay), np.float64)
-    low, high = np.percentile(np.diff(curve.value), (25, 75))
+    changes = np.abs(np.diff(curve.value))
+    noise = noise_before(np.median(blocks(changes, BLOCK), axis=1)) * MAD_TO_SIGMA / math.sqrt(2)
     # The EMA averages over about (1 + decay)/(1 - decay) points.
-    sigma = float(high - low) / IQR_OF_NORMAL / math.sqrt(2) * math.sqrt((1 - p.decay) / (1 + p.decay))
-    best_at = p.skip + int(np.argmax(smooth[p.skip :]))
-    best, start = float(smooth[best_at]), float(np.median(curve.value[: p.skip]))
-    least = max(p.fall * max(abs(best), best - start), p.sigmas * sigma)
-    now = float(smooth[-1])
-    if not (least > 0 and best - now > least):
+    sigma = noise[np.minimum(np.arange(len(curve)) // BLOCK, len(noise) - 1)] * math.sqrt((1 - p.decay) / (1 + p.decay))
+    best = np.maximum.accumulate(np.where(np.arange(len(curve)) < p.skip, -np.inf, smooth))
+    start = float(np.median(curve.value[: p.skip]))
+    least = np.maximum(p.fall * np.maximum(np.abs(best), best - start), p.sigmas * sigma)
+    fell = (least > 0) & (best - smooth > least)
+    fell[: 2 * p.skip] = False
+    if not fell.any():
         return []
-    under = np.flatnonzero(smooth[best_at:] < best - least / 3)
+    seen = int(np.argmax(fell))
+    was = float(best[seen])
+    best_at = int(np.argmax(smooth[p.skip : seen])) + p.skip
+    under = np.flatnonzero(smooth[best_at : seen + 1] < was - least[seen] / 3)
     first = best_at + (int(under[0]) if len(under) else 0)
-    last = len(curve) - 1
-    steps = f"{int(curve.step[best_at]):,}", f"{int(curve.step[last]):,}"
+    on, last = bool(fell[-1]), len(curve) - 1
+    low = seen + int(np.argmin(smooth[seen:]))
+    now = float(smooth[last if on else low])
+    shown = f"{int(curve.step[best_at]):,}", f"{int(curve.step[last if on else low]):,}"
+    ends = ("", "") if on else (" It came back.", "之后已恢复。")
     return [
         curve.finding(
             RULE.id,
-            "warning",
-            (first, last, last),
+            "warning" if on else "info",
+            (first, last, low),
             Text(
-                f"Reward fell from {number(best)} at step {steps[0]} to {number(now)} at step {steps[1]} (smoothed).",
-                f"奖励（平滑后）从第 {steps[0]} 步的 {number(best)} 降到第 {steps[1]} 步的 {number(now)}。",
+                f"Reward fell from {number(was)} at step {shown[0]} to {number(now)} at step {shown[1]} "
+                f"(smoothed).{ends[0]}",
+                f"奖励（平滑后）从第 {shown[0]} 步的 {number(was)} 降到第 {shown[1]} 步的 {number(now)}。{ends[1]}",
             ),
             _ADVICE["reward"],
-            {"best": best, "best_step": int(curve.step[best_at]), "now": now},
+            {"best": was, "best_step": int(curve.step[best_at]), "now": now, "still_on": on},
         )
     ]
 
@@ -94,6 +104,6 @@ RULE = Rule(
     function=reward_collapse,
     parameters=Parameters,
     reads=("reward",),
-    severities=("warning",),
+    severities=("warning", "info"),
     advice=_ADVICE,
 )

@@ -95,15 +95,20 @@ def throughput_drop(run: RunSeries, parameters: Parameters = Parameters()) -> li
     for first, last in stretches(slow, bridge=1):
         if (last - first + 1) * _BLOCK < p.points:
             continue
-        now = float(np.median(m[b[first] : b[last] + 1]))
+        within = m[b[first] : b[last] + 1]
         before = m[max(int(b[first]) - _HISTORY, 0) : int(b[first])]
         usual = float(np.median(before))
-        if now > p.part * usual or now > usual - p.sigmas * sigma_iqr(before):
+        least = min(p.part * usual, usual - p.sigmas * sigma_iqr(before))
+        # Judged when there are enough points, and whenever there are twice as many.
+        fewest = -(-p.points // _BLOCK)
+        lengths = [fewest << k for k in range(len(within).bit_length()) if fewest << k <= len(within)]
+        if all(float(np.median(within[:length])) > least for length in lengths):
             continue
+        now = float(np.median(within))
         on = last >= len(slow) - 2
         points = (last - first + 1) * _BLOCK
         long = points >= max(p.warning_points, p.warning_part * (int(b[last]) + 1) * _BLOCK)
-        begin = _contrast(m, int(b[first])) * _BLOCK
+        begin = _contrast(m[: int(b[first]) + fewest], int(b[first])) * _BLOCK
         end = len(curve) - 1 if on else min((int(b[last]) + 1) * _BLOCK, len(curve)) - 1
         if begin >= end:
             begin = int(b[first]) * _BLOCK
