@@ -30,13 +30,29 @@ def without_consequences(run: RunSeries, findings: Sequence[Finding]) -> list[Fi
 
     Oscillation hides spikes, rise, plateau, and a divergence that went no further than it swings (one that
     did hides it); a period hides divergence, rise and oscillation; a join hides divergence and rise just
-    behind it; divergence hides the rise and the spikes in it, and clipping that is saturated since; a spike
+    behind it; divergence takes up the rise that became it, and hides the spikes in it, and clipping that is
+    saturated since; a spike
     or a divergence takes up the explosion of the grad norm before it ("grad norm led its peak by 5 steps");
     a loss that is no number hides a plateau, and the grad norm that is none with it; a loss of exactly 0
     hides both, too.
     """
     kept = [f for f in findings if not any(_hides(run, other, f) for other in findings if other is not f)]
-    return _with_leads(run, kept)
+    rises = [f for f in findings if f.rule == "loss_rising" and f not in kept]
+    return _with_leads(run, [_since_it_rose(f, rises) if f.rule == "loss_divergence" else f for f in kept])
+
+
+def _since_it_rose(divergence: Finding, rises: Sequence[Finding]) -> Finding:
+    """A divergence that a slow rise became, told from the beginning of the rise."""
+    rise = min((r for r in rises if _overlap(divergence, r, 0)), key=lambda r: r.first_step, default=None)
+    if rise is None or rise.first_step >= divergence.first_step:
+        return divergence
+    return dataclasses.replace(
+        divergence,
+        first_step=rise.first_step,
+        message=divergence.message + f" It had been rising since step {rise.first_step:,}.",
+        message_zh=divergence.message_zh + f" 从第 {rise.first_step:,} 步起它就在上升。",
+        evidence={**divergence.evidence, "rising_since": rise.first_step},
+    )
 
 
 def _hides(run: RunSeries, other: Finding, finding: Finding) -> bool:

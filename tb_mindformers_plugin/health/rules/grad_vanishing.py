@@ -98,9 +98,9 @@ def grad_vanishing(run: RunSeries, parameters: Parameters = Parameters()) -> lis
         last = len(g) - 1
     learnt = _learnt(run, int(norm.step[first]))
     least = float(y[start : found[-1][1] + 1].min())
-    step = int(norm.step[first])
-    en = f"Grad norm is near zero ({number(least)}, {number(usual)} before) from step {step:,} to {int(norm.step[last]):,}"
-    zh = f"梯度范数在第 {step:,} 至 {int(norm.step[last]):,} 步接近 0（{number(least)}，此前为 {number(usual)}）"
+    steps = f"{int(norm.step[first]):,}", f"{int(norm.step[last]):,}"
+    en = f"Grad norm is near zero ({number(least)}, {number(usual)} before) from step {steps[0]} to {steps[1]}"
+    zh = f"梯度范数在第 {steps[0]} 至 {steps[1]} 步接近 0（{number(least)}，此前为 {number(usual)}）"
     if learnt:
         en, zh = en + "; the loss is nearly 0 too", zh + "；损失也已接近 0"
     return [

@@ -63,10 +63,12 @@ def kl_blowup(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fin
     if kl is None or len(kl) < p.points:
         return []
     v = kl.value
-    span = _jump(v, p) or _rise(v, p)
-    if span is None:
+    spans = [span for span in (_jump(v, p), _rise(v, p)) if span is not None]
+    if not spans:
         return []
-    first, last, usual = span
+    # The first that could be seen dates it.
+    _, first, _, usual = min(spans)
+    last = max(span[2] for span in spans)
     top = first + int(np.argmax(v[first : last + 1]))
     ratio = float(v[top]) / usual if usual > 0 else float("inf")
     step = int(kl.step[first])
@@ -85,8 +87,8 @@ def kl_blowup(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fin
     ]
 
 
-def _jump(v: Floats, p: Parameters) -> Optional[Tuple[int, int, float]]:
-    """First and last point high above the median so far, which is taken from blocks of 50 points."""
+def _jump(v: Floats, p: Parameters) -> Optional[Tuple[int, int, int, float]]:
+    """Point at which it is seen, first and last point high above the median so far (of blocks of 50 points)."""
     high = np.zeros(len(v), bool)
     five = np.full(len(v), -np.inf)
     five[4:] = np.median(np.lib.stride_tricks.sliding_window_view(v, 5), axis=1)
@@ -101,15 +103,15 @@ def _jump(v: Floats, p: Parameters) -> Optional[Tuple[int, int, float]]:
     at = np.flatnonzero(high)
     if not len(at):
         return None
-    first = int(at[0])
+    seen = first = int(at[0])
     level = float(usual[first])
     while first > 0 and v[first - 1] > max(p.times * level, p.least):
         first -= 1
-    return first, int(at[-1]), level
+    return seen, first, int(at[-1]), level
 
 
-def _rise(v: Floats, p: Parameters) -> Optional[Tuple[int, int, float]]:
-    """First and last point of the windows of 8 blocks, of 8, 16, 32, … points each, in which it rises."""
+def _rise(v: Floats, p: Parameters) -> Optional[Tuple[int, int, int, float]]:
+    """The same of the windows of 8 blocks, of 8, 16, 32, … points each, in which it rises."""
     found: list[Tuple[int, int, float]] = []
     size, y = 8, np.median(blocks(v, 8), axis=1)
     while len(y) >= 8:
@@ -125,9 +127,8 @@ def _rise(v: Floats, p: Parameters) -> Optional[Tuple[int, int, float]]:
         size, y = 2 * size, blocks(y, 2).mean(axis=1)
     if not found:
         return None
-    # The first that was seen dates it.
-    _, first_seen, level = min(found)
-    return first_seen, max(found)[0] - 1, level
+    seen, begin, level = min(found)
+    return seen, begin, max(found)[0] - 1, level
 
 
 RULE = Rule(

@@ -71,7 +71,7 @@ class _Flat:
 
 
 def loss_plateau(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:
-    """Returns at most one finding.
+    """Returns one finding a stretch.
 
     >>> from tb_mindformers_plugin.health.series import of_values
     >>> noise = 0.02 * np.sin(np.arange(2000.0) ** 2)
@@ -85,19 +85,24 @@ def loss_plateau(run: RunSeries, parameters: Parameters = Parameters()) -> list[
     if loss is None or len(loss) < max(p.points, _FEWEST * _MEDIAN):
         return []
     lr = run.finite("lr")
-    marks, found = _marks(loss, p)
-    flat = [stretch for stretch in found if _may_stand(loss, lr, stretch)]
-    now = [stretch for stretch in flat if stretch.stop == marks]
-    warned = [stretch for stretch in flat if _steady(loss, lr, stretch)]
-    if now:
-        # What was told of it before keeps its beginning.
-        alike = [w for w in warned if w.stop > now[0].first]
-        first = alike[0] if alike else now[0]
-        return [_finding(loss, dataclasses.replace(now[0], first=first.first), _steady(loss, lr, now[0]), True)]
-    if warned:
-        last = [w for w in warned if w.first < warned[0].stop][-1]
-        return [_finding(loss, dataclasses.replace(last, first=warned[0].first), False, False)]
-    return []
+    asked, flat = _marks(loss, p)
+    told: list[Tuple[_Flat, bool]] = []  # a stretch, and whether it was a warning
+    for stretch in flat:
+        if not _may_stand(loss, lr, stretch):
+            continue
+        steady = _steady(loss, lr, stretch)
+        if told and stretch.first < told[-1][0].stop:
+            # What was warned of keeps its beginning.
+            last, warned = told.pop()
+            told.append((dataclasses.replace(stretch, first=last.first if warned else stretch.first), warned or steady))
+        else:
+            told.append((stretch, steady))
+    found = []
+    for stretch, warned in told:
+        on = stretch.stop == asked
+        if on or warned:
+            found.append(_finding(loss, stretch, warned and on and _steady(loss, lr, stretch), on))
+    return found
 
 
 def _marks(loss: Series, p: Parameters) -> Tuple[int, list[_Flat]]:
