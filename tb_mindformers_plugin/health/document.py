@@ -10,6 +10,7 @@ import inspect
 import re
 from typing import Any, Mapping, Type
 
+from tb_mindformers_plugin.health.limits import limits_of
 from tb_mindformers_plugin.health.registry import Rule, registry
 
 _HEAD = """\
@@ -27,6 +28,31 @@ points without a learning rate.
 
 One fault is one finding: an oscillation hides the spikes in it, a divergence the slow rise, a spike takes up the
 explosion of the grad norm that led to it (`health/subsumption.py`).
+
+## Changing a rule
+
+Each rule below lists its parameters. They are changed for one check by `--set RULE.PARAMETER=VALUE`, as often as
+needed, and `RULE=off` switches a rule off:
+
+```
+tb-health check logs --set loss_spike.z=8 --set loss_plateau=off
+```
+
+or in a TOML file, a table a rule, for `tb-health check logs --rules rules.toml` and for the tab,
+`tensorboard --logdir logs --training_health_rules rules.toml`:
+
+```toml
+loss_plateau = false  # off; such lines stand above the first table
+
+[loss_spike]
+z = 8
+```
+
+`--set` wins over the file. A rule or a parameter that does not exist and a value that is not allowed are errors that
+say what is; TensorBoard does not start with such a file, and reads it when it starts. What a rule that is off would
+have hidden (the spikes of an oscillation) is told.
+
+## All rules
 
 This page is made from the rules' docstrings by `python -m tb_mindformers_plugin.health.document > docs/rules.md`.
 
@@ -47,8 +73,11 @@ def document(rules: Mapping[str, Rule]) -> str:
         fields = dataclasses.fields(rule.parameters)
         if fields:
             meanings = parameter_meanings(rule.parameters)
-            lines += ["| parameter | default | meaning |", "|---|---|---|"]
-            lines += [f"| `{f.name}` | {f.default:g} | {meanings[f.name].rstrip('.')} |" for f in fields]
+            allowed = limits_of(rule.parameters)
+            lines += ["| parameter | default | allowed | meaning |", "|---|---|---|---|"]
+            lines += [
+                f"| `{f.name}` | {f.default:g} | {allowed[f.name]} | {meanings[f.name].rstrip('.')} |" for f in fields
+            ]
             lines.append("")
         for advice in rule.advice.values():
             lines += [f"- {advice.en}<br>{advice.zh}"]

@@ -14,6 +14,7 @@ import dataclasses
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.limits import Part
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import number, stretches
 from tb_mindformers_plugin.health.series import RunSeries
@@ -36,7 +37,7 @@ class Parameters:
       points: fewest points.
     """
 
-    fraction: float = 0.3
+    fraction: Part = 0.3
     points: int = 50
 
 

@@ -17,6 +17,7 @@ import dataclasses
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.limits import Part, Times
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import number, stretches, warmup_end
 from tb_mindformers_plugin.health.series import RunSeries, Series
@@ -40,9 +41,9 @@ class Parameters:
       warning_times: a median of so many thresholds is a warning.
     """
 
-    part: float = 0.95
+    part: Part = 0.95
     points: int = 500
-    warning_times: float = 2.0
+    warning_times: Times = 2.0
 
 
 def clip_saturation(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:

@@ -17,6 +17,7 @@ import dataclasses
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.limits import Part
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import near_joins, number
 from tb_mindformers_plugin.health.series import RunSeries
@@ -42,7 +43,7 @@ class Parameters:
     """
 
     epochs: float = 1.05
-    part: float = 0.01
+    part: Part = 0.01
     pace: float = 0.1
     points: int = 10
 

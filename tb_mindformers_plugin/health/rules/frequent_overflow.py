@@ -18,6 +18,7 @@ import dataclasses
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.limits import Part
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.rules.loss_scale_collapse import settling
 from tb_mindformers_plugin.health.series import RunSeries
@@ -40,7 +41,7 @@ class Parameters:
       points: so many points are looked at.
     """
 
-    part: float = 0.05
+    part: Part = 0.05
     points: int = 500
 
 

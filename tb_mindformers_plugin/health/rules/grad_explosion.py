@@ -21,6 +21,7 @@ from typing import Tuple
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.limits import AnyPoints, Times
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import BLOCK, groups, number, ratio_loss, sigma_iqr, times
 from tb_mindformers_plugin.health.rolling import baseline, may_exceed
@@ -53,13 +54,13 @@ class Parameters:
       gap: points between two jumps of one explosion, at most.
     """
 
-    times: float = 10.0
+    times: Times = 10.0
     z: float = 6.0
     tail: float = 2.0
     floor: float = 0.05
-    warning_times: float = 60.0
-    warning_times_twice: float = 30.0
-    gap: int = 16
+    warning_times: Times = 60.0
+    warning_times_twice: Times = 30.0
+    gap: AnyPoints = 16
 
 
 def grad_explosion(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:

@@ -16,6 +16,7 @@ import dataclasses
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.limits import Part
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import blocks, number, stretches
 from tb_mindformers_plugin.health.rolling import noise_before
@@ -44,7 +45,7 @@ class Parameters:
     """
 
     least: float = 1e-7
-    part: float = 0.001
+    part: Part = 0.001
     stretch: int = 2
 
 

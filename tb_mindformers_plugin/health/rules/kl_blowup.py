@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Optional, Tuple
+from typing import Annotated, Optional, Tuple
 
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.limits import Part, Times, at_least
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import agreement, blocks, number, times
 from tb_mindformers_plugin.health.series import Floats, RunSeries
@@ -43,10 +44,10 @@ class Parameters:
       growth: least growth over that part.
     """
 
-    times: float = 10.0
+    times: Times = 10.0
     least: float = 1e-3
-    points: int = 50
-    part: float = 0.2
+    points: Annotated[int, at_least(5)] = 50
+    part: Part = 0.2
     growth: float = 3.0
 
 

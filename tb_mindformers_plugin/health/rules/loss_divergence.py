@@ -25,6 +25,7 @@ from typing import Iterator, Sequence, Tuple
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.limits import Part, Times
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import (
     BLOCK,
@@ -70,9 +71,9 @@ class Parameters:
     rise: float = 0.2
     z: float = 1.0
     points: int = 96
-    part: float = 0.02
-    critical_rise: float = 1.5
-    lost_rise: float = 4.0
+    part: Part = 0.02
+    critical_rise: Times = 1.5
+    lost_rise: Times = 4.0
 
 
 # Blocks within which a restart of the schedule raises the learning rate, and in which the loss settles behind it.

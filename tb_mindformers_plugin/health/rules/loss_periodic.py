@@ -27,6 +27,7 @@ from typing import Optional, Tuple
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.limits import Part
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import WARMUP_POINTS, blocks, ratio_loss, sigma_iqr
 from tb_mindformers_plugin.health.series import Floats, Indices, RunSeries, Series
@@ -50,9 +51,9 @@ class Parameters:
       swing: least swing of the logarithm.
     """
 
-    correlation: float = 0.2
-    contrast: float = 0.35
-    again: float = 0.12
+    correlation: Part = 0.2
+    contrast: Part = 0.35
+    again: Part = 0.12
     swing: float = 0.035
 
 

@@ -22,6 +22,7 @@ from typing import Optional, Tuple
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.limits import Part
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import blocks, number, percent, ratio_loss
 from tb_mindformers_plugin.health.series import Floats, Indices, Mask, RunSeries, Series
@@ -48,7 +49,7 @@ class Parameters:
     """
 
     points: int = 500
-    fall: float = 0.001
+    fall: Part = 0.001
     rise: float = 0.03
     errors: float = 2.5
     precise: float = 0.05

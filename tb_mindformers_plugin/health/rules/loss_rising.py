@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Tuple
+from typing import Annotated, Tuple
 
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.limits import Limits, Part
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import (
     BLOCK,
@@ -58,8 +59,8 @@ class Parameters:
 
     rise: float = 0.04
     errors: float = 5.0
-    agreement: int = 22
-    part: float = 0.05
+    agreement: Annotated[int, Limits(1, 28, whole=True)] = 22
+    part: Part = 0.05
     still: float = 0.03
 
 

@@ -19,6 +19,7 @@ from typing import Optional
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.limits import Part
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import number
 from tb_mindformers_plugin.health.series import Floats, RunSeries
@@ -52,7 +53,7 @@ class Parameters:
     halvings: int = 4
     within: int = 200
     growth_steps: int = 1000
-    part: float = 0.25
+    part: Part = 0.25
     high: float = 32768.0
     floor: float = 1.0
     floor_points: int = 50

@@ -26,6 +26,7 @@ import math
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.limits import AnyPoints
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import (
     BLOCK,
@@ -82,7 +83,7 @@ class Parameters:
     floor: float = 0.01
     beyond: float = 1.1
     clear: float = 15.0
-    gap: int = 16
+    gap: AnyPoints = 16
     recovery: int = 50
 
 

@@ -24,6 +24,7 @@ from typing import Any, Optional, Tuple
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.limits import Times
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import near_joins, number, percent, stretches
 from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
@@ -60,7 +61,7 @@ class Parameters:
 
     error: float = 0.01
     points: int = 10
-    ratio: float = 1.5
+    ratio: Times = 1.5
     zeros: int = 10
 
 

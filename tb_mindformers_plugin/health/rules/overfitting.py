@@ -23,6 +23,7 @@ from typing import Optional
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.limits import Part
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import MAD_TO_SIGMA, median3, number, percent, stretches
 from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
@@ -54,9 +55,9 @@ class Parameters:
 
     rise: float = 0.05
     evals: int = 3
-    fall: float = 0.01
+    fall: Part = 0.01
     long: int = 5
-    gap: float = 0.05
+    gap: Part = 0.05
 
 
 _TRAIN_POINTS = 32

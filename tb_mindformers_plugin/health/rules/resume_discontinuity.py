@@ -20,6 +20,7 @@ from typing import Optional
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.limits import Times
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import lag1, number, percent, ratio_loss, sigma_iqr
 from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
@@ -58,8 +59,8 @@ class Parameters:
     sigmas: float = 1.5
     rise: float = 0.03
     fall: float = 0.35
-    lr: float = 1.5
-    scale: float = 8.0
+    lr: Times = 1.5
+    scale: Times = 8.0
 
 
 _BEFORE = 64

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Annotated
 
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.limits import Limits
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import BLOCK, MAD_TO_SIGMA, blocks, number
 from tb_mindformers_plugin.health.rolling import noise_before
@@ -44,7 +46,7 @@ class Parameters:
 
     fall: float = 0.3
     sigmas: float = 4.0
-    decay: float = 0.95
+    decay: Annotated[float, Limits(0, 0.9999)] = 0.95
     skip: int = 50
 
 

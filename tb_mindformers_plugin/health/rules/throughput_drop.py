@@ -20,6 +20,7 @@ import math
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.limits import AnyPoints, Part
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import blocks, levels, number, sigma_iqr, stretches
 from tb_mindformers_plugin.health.series import Floats, RunSeries
@@ -47,13 +48,13 @@ class Parameters:
       skip: points at the beginning that do not count.
     """
 
-    part: float = 0.8
+    part: Part = 0.8
     errors: float = 5.0
     points: int = 50
     warning_points: int = 200
-    warning_part: float = 0.05
+    warning_part: Part = 0.05
     sigmas: float = 4.0
-    skip: int = 10
+    skip: AnyPoints = 10
 
 
 _BLOCK = 10
