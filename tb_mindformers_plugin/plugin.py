@@ -21,10 +21,12 @@ from tensorboard.plugins import base_plugin
 from werkzeug import Request, Response
 
 from tb_mindformers_plugin import metadata
+from tb_mindformers_plugin.health.diagnoses import Diagnoses
+from tb_mindformers_plugin.health.parameters import ParameterError, Parameters, changed, read_rules
 from tb_mindformers_plugin.http_api.compare import parse_compare_request, run_comparison
 from tb_mindformers_plugin.http_api.encode import encode_binary, encode_json
 from tb_mindformers_plugin.http_api.findings import parse_findings_request, run_findings
-from tb_mindformers_plugin.http_api.listing import FindingsCache, list_runs
+from tb_mindformers_plugin.http_api.listing import list_runs
 from tb_mindformers_plugin.http_api.request import BadRequestError, parse_series_request
 from tb_mindformers_plugin.http_api.series import query
 from tb_mindformers_plugin.runs.discovery import roots
@@ -36,6 +38,7 @@ logger = logging.getLogger("tb_mindformers_plugin")
 STATIC_DIR = pathlib.Path(__file__).with_name("static")
 
 MEMORY_FLAG = "training_health_memory"
+RULES_FLAG = "training_health_rules"
 
 # The tab asks for the list and then for series; one look at the disk serves both.
 _FRESH_SECONDS = 1.0
@@ -67,6 +70,13 @@ class TrainingHealthLoader(base_plugin.TBLoader):  # type: ignore[misc]  # Tenso
             default=DEFAULT_MEMORY,
             help="Memory for the points of runs, in bytes or as 500MB, 2GB (the default). Past it the runs that "
             "were not looked at for longest are dropped, and read again when they are.",
+        )
+        group.add_argument(
+            f"--{RULES_FLAG}",
+            metavar="FILE",
+            type=rules_of,
+            default=None,
+            help="A TOML file of changes to the rules' parameters, a table a rule, read at start (see docs/rules.md).",
         )
 
     def load(self, context: base_plugin.TBContext) -> base_plugin.TBPlugin:
@@ -121,7 +131,7 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
             self._store = RunStore(searched, DEFAULT_MEMORY if memory is None else memory)
         else:
             self._store = ProviderStore(context.data_provider)
-        self._findings = FindingsCache()
+        self._diagnoses = Diagnoses(getattr(flags, RULES_FLAG, None))
 
     def get_plugin_apps(self) -> Mapping[str, Any]:
         """Returns path -> handler."""
@@ -145,7 +155,7 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
     def runs_route(self, request: Request) -> Response:
         """``GET runs``."""
         self._store.refresh(_FRESH_SECONDS)
-        return _json(request, list_runs(self._store, findings=self._findings))
+        return _json(request, list_runs(self._store, diagnoses=self._diagnoses))
 
     @_route("POST")
     def series_route(self, request: Request) -> Response:
@@ -163,7 +173,7 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
         run, language = parse_findings_request(request.args)
         self._store.refresh(_FRESH_SECONDS)
         try:
-            return _json(request, run_findings(self._store, self._findings, run, language))
+            return _json(request, run_findings(self._store, self._diagnoses, run, language))
         except KeyError:
             return _error(request, 404, f"there is no run {run!r}", "GET runs lists the names")
 
@@ -201,6 +211,19 @@ def parse_size(text: str) -> int:
     if size < 2**20:
         raise argparse.ArgumentTypeError(f"{text!r} is no size of at least 1MB; give it as 500MB or 2GB")
     return size
+
+
+def rules_of(path: str) -> Parameters:
+    """Returns the parameters of the rules that a TOML file says.
+
+    Raises:
+      argparse.ArgumentTypeError: something is wrong with it. TensorBoard then does not start, and says what:
+        verdicts by other rules than those that were asked for would go unnoticed.
+    """
+    try:
+        return changed(read_rules(path))
+    except ParameterError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def static_file(name: str, directory: Optional[pathlib.Path] = None) -> Optional[bytes]:

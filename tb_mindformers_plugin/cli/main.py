@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tb_mindformers_plugin import __version__
-from tb_mindformers_plugin.cli.check import check
+from tb_mindformers_plugin.cli.check.command import check
 from tb_mindformers_plugin.cli.compare import compare_command
 from tb_mindformers_plugin.cli.demo import demo
 from tb_mindformers_plugin.cli.doctor import doctor

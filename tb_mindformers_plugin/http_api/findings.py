@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Mapping
 
 from tb_mindformers_plugin.health import diagnose
+from tb_mindformers_plugin.health.diagnoses import Diagnoses
 from tb_mindformers_plugin.health.finding import LANGUAGES
-from tb_mindformers_plugin.http_api.listing import FindingsCache
 from tb_mindformers_plugin.http_api.request import BadRequestError
 from tb_mindformers_plugin.runs.store import Store
 
@@ -31,16 +31,16 @@ def parse_findings_request(arguments: Mapping[str, str]) -> tuple[str, str]:
     return run, language
 
 
-def run_findings(store: Store, cache: FindingsCache, run: str, language: str) -> dict[str, Any]:
+def run_findings(store: Store, diagnoses: Diagnoses, run: str, language: str) -> dict[str, Any]:
     """Returns the answer to ``GET findings`` (docs/http-api.md), of the store as last refreshed.
 
     Raises:
       KeyError: there is no such run.
     """
     contents = store.load([run])[run]
-    # Read now, it is known exactly; the cache has it already where it was listed so.
+    # Read now, it is known exactly; it was diagnosed already where it was listed so.
     summary = next((summary for summary in store.summaries() if summary.name == run), None)
-    found = cache.of(store, summary) if summary is not None else None
+    found = diagnoses.of(store, summary) if summary is not None else None
     if found is None:
-        found = diagnose(contents)
+        found = diagnose(contents, diagnoses.parameters)
     return {"findings": [finding.to_dict(run, language) for finding in found]}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from typing import Any, Iterable, Optional, Sequence, Union
+from typing import Any, Optional, Sequence, Union
 
-from tb_mindformers_plugin.health import Finding, diagnose, verdict
+from tb_mindformers_plugin.health import Finding, verdict
+from tb_mindformers_plugin.health.diagnoses import Diagnoses
 from tb_mindformers_plugin.http_api.hints import missing_hints
 from tb_mindformers_plugin.runs.ranks import fold_ranks
 from tb_mindformers_plugin.runs.store import Store
@@ -18,35 +19,10 @@ STALLED_SECONDS = 1800.0
 STALLED_INTERVALS = 10.0
 
 
-class FindingsCache:
-    """The findings of each run, made anew only where the run has changed."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[RunSummary, list[Finding]]] = {}
-
-    def of(self, store: Store, summary: RunSummary) -> Optional[list[Finding]]:
-        """Returns the findings; None for a run that was only peeked into: nothing is known of it yet."""
-        if not summary.exact:
-            return None
-        known = self._known.get(summary.name)
-        if known is None or known[0] is not summary:
-            try:
-                known = summary, diagnose(store.load([summary.name])[summary.name])
-            except KeyError:  # the run is gone since
-                return None
-            self._known[summary.name] = known
-        return known[1]
-
-    def forget_others(self, names: Iterable[str]) -> None:
-        """Forgets runs that are not among `names`."""
-        kept = set(names)
-        self._known = {name: known for name, known in self._known.items() if name in kept}
-
-
 def list_runs(
     store: Store,
     now: Optional[float] = None,
-    findings: Optional[FindingsCache] = None,
+    diagnoses: Optional[Diagnoses] = None,
     read_all: bool = False,
 ) -> dict[str, Any]:
     """Returns the answer to ``GET runs`` (docs/http-api.md), of the store as last refreshed.
@@ -54,13 +30,13 @@ def list_runs(
     Args:
       store: the runs.
       now: seconds since the Unix epoch, for what is told from a run's age.
-      findings: kept from one listing to the next, so that only runs that changed are diagnosed.
+      diagnoses: kept from one listing to the next, so that only runs that changed are diagnosed.
       read_all: read every run for it, instead of peeking into the most of a large logdir.
     """
     at = time.time() if now is None else now
-    findings = findings or FindingsCache()
+    diagnoses = diagnoses or Diagnoses()
     summaries = store.summaries(read_all)
-    findings.forget_others(summary.name for summary in summaries)
+    diagnoses.forget_others(summary.name for summary in summaries)
     jobs = fold_ranks([summary for summary in summaries if summary.roles or summary.has_manifest])
     return {
         "searched": {
@@ -70,7 +46,7 @@ def list_runs(
             "tags": len({tag for summary in summaries for tag in summary.tags}),
             "problems": [*store.discovery.problems, *_problems_elsewhere(summaries)],
         },
-        "runs": [_run(job.shown, job.ranks, findings.of(store, job.shown), at) for job in jobs],
+        "runs": [_run(job.shown, job.ranks, diagnoses.of(store, job.shown), at) for job in jobs],
         "without_metrics": [s.name for s in summaries if not s.roles and not s.has_manifest],
     }
 

@@ -8,7 +8,7 @@ import pytest
 from checkout import ROOT
 from click.testing import CliRunner
 
-from tb_mindformers_plugin.cli.check import sparkline
+from tb_mindformers_plugin.cli.check.sparkline import sparkline
 from tb_mindformers_plugin.cli.main import main
 from tb_mindformers_plugin.writer import HealthWriter
 

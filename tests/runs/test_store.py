@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from tb_mindformers_plugin.eventfile import EventFile
-from tb_mindformers_plugin.http_api.listing import FindingsCache, list_runs
+from tb_mindformers_plugin.health.diagnoses import Diagnoses
+from tb_mindformers_plugin.http_api.listing import list_runs
 from tb_mindformers_plugin.runs import open_logdir
 from tb_mindformers_plugin.runs import store as store_module
 from tb_mindformers_plugin.writer import HealthWriter
@@ -33,9 +34,9 @@ def opened(monkeypatch):
     return paths
 
 
-def listing(store, findings=None):
+def listing(store, diagnoses=None):
     store.refresh()
-    return {run["run"]: run for run in list_runs(store, findings=findings)["runs"]}
+    return {run["run"]: run for run in list_runs(store, diagnoses=diagnoses)["runs"]}
 
 
 def test_a_large_logdir_is_peeked_into(tmp_path, opened, monkeypatch):
@@ -75,14 +76,14 @@ def test_a_refresh_reads_what_is_new_only(tmp_path, opened):
     for n in range(20):
         write(tmp_path / f"run_{n}", range(10))
     store = open_logdir(str(tmp_path))
-    findings = FindingsCache()
-    listing(store, findings)
+    diagnoses = Diagnoses()
+    listing(store, diagnoses)
     opened.clear()
-    listing(store, findings)
+    listing(store, diagnoses)
     assert opened == []
     with open(tmp_path / "run_7" / "events.out.tfevents.1", "ab") as file:
         file.write(event_bytes.scalars(10, loss=1.0))
-    assert listing(store, findings)["run_7"]["roles"]["loss"]["last_step"] == 10
+    assert listing(store, diagnoses)["run_7"]["roles"]["loss"]["last_step"] == 10
     assert {os.path.basename(os.path.dirname(path)) for path in opened} == {"run_7"}
 
 

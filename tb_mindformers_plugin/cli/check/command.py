@@ -1,0 +1,204 @@
+"""The command ``tb-health check``: its options, and what it does in which order."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import sys
+import time
+from functools import partial
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NoReturn, Optional, Sequence, TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from tb_mindformers_plugin.cli.check import report as terminal
+from tb_mindformers_plugin.cli.check.cluster import ClusterError, over_cluster
+from tb_mindformers_plugin.cli.check.examine import RunReport, absolute, check_in, check_run
+from tb_mindformers_plugin.cli.check.news import JsonLines, Terminal
+from tb_mindformers_plugin.cli.check.processes import in_turn, over_processes, worthwhile
+from tb_mindformers_plugin.cli.check.watch import watch
+from tb_mindformers_plugin.health.diagnoses import Diagnoses
+from tb_mindformers_plugin.health.finding import LANGUAGES, SEVERITIES
+from tb_mindformers_plugin.health.parameters import (
+    Change,
+    ParameterError,
+    Parameters,
+    changed,
+    parse_setting,
+    read_rules,
+)
+from tb_mindformers_plugin.runs import open_logdir
+from tb_mindformers_plugin.runs.ranks import fold_ranks
+from tb_mindformers_plugin.runs.store import RunStore
+
+_INTERRUPTED = 130  # as a shell has it
+
+_Value = TypeVar("_Value")
+
+
+def _changes(read: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """A callback that reads an option's text, whose errors are usage errors."""
+
+    def callback(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        try:
+            if isinstance(value, tuple):
+                return [read(text) for text in value]
+            return [] if value is None else read(value)
+        except ParameterError as error:
+            raise click.BadParameter(str(error)) from error
+
+    return callback
+
+
+def _finite(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    if math.isnan(value):
+        raise click.BadParameter("nan is no number of seconds")
+    return value
+
+
+@click.command()
+@click.argument("logdir")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the report.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["warning", "critical"]),
+    default="warning",
+    show_default=True,
+    help="The severity from which on the exit status is 1.",
+)
+@click.option("--lang", type=click.Choice(LANGUAGES), default="en", show_default=True, help="Language of the findings.")
+@click.option(
+    "--set",
+    "settings",
+    metavar="RULE.PARAMETER=VALUE",
+    multiple=True,
+    callback=_changes(parse_setting),
+    help="Change a parameter of a rule, or switch a rule off (RULE=off). May be given more than once.",
+)
+@click.option(
+    "--rules",
+    metavar="FILE",
+    callback=_changes(read_rules),
+    help="A TOML file of changes to rules, a table a rule; --set wins over it.",
+)
+@click.option("--watch", "watching", is_flag=True, help="Follow LOGDIR and tell each new finding once; Ctrl-C ends it.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.1, 3600),
+    default=10.0,
+    show_default=True,
+    callback=_finite,
+    help="Seconds between two looks of --watch.",
+)
+@click.option("--jobs", type=click.IntRange(1, 1024), help="Processes to use  [default: as many as is fastest].")
+@click.option("--scheduler", metavar="ADDRESS", help="Check over the Dask cluster of this scheduler.")
+def check(
+    logdir: str,
+    as_json: bool,
+    fail_on: str,
+    lang: str,
+    settings: List[Change],
+    rules: List[Change],
+    watching: bool,
+    interval: float,
+    jobs: Optional[int],
+    scheduler: Optional[str],
+) -> None:
+    """Say what is wrong with each run of LOGDIR, where, and what to try.
+
+    LOGDIR is what `tensorboard --logdir` (or --logdir_spec) takes. Exits with 0 where no finding
+    reaches --fail-on, 1 where one does, 2 where LOGDIR or a run cannot be read or there is no metric.
+    """
+    if watching and (jobs or scheduler):
+        raise click.UsageError("--watch follows the runs in this process: leave out --jobs and --scheduler")
+    if jobs and scheduler:
+        raise click.UsageError("give --jobs or --scheduler, not both")
+    parameters = changed([*rules, *settings])
+    try:
+        store = open_logdir(logdir)
+        if watching:
+            verdicts = _watch(store, parameters, interval, as_json, lang)
+            errors = 0
+        else:
+            reports = _check(store, parameters, lang, jobs, scheduler)
+            _print(reports, as_json, lang)
+            verdicts = [report.verdict for report in reports if report.verdict]
+            errors = len(reports) - len(verdicts)
+    except (OSError, ClusterError) as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        click.echo("tb-health check: interrupted", err=True)
+        sys.exit(_INTERRUPTED)
+    if not verdicts and not errors:
+        _fail(f"there is no run with a known metric in {logdir}; try `tb-health doctor`")
+    failing = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
+    sys.exit(2 if errors else 1 if any(found in failing for found in verdicts) else 0)
+
+
+def _check(
+    store: RunStore, parameters: Parameters, lang: str, jobs: Optional[int], scheduler: Optional[str]
+) -> List[RunReport]:
+    """Checks all runs; returns their reports in the order of a listing."""
+    summaries = store.summaries()
+    shown = fold_ranks([summary for summary in summaries if summary.roles or summary.has_manifest])
+    runs = [job.shown.name for job in shown]
+    wanted: Dict[str, Any] = {"parameters": parameters, "lang": lang, "now": time.time()}
+    elsewhere = partial(check_run, absolute(store), **wanted)
+    processes = jobs or worthwhile([store.runs[run].size for run in runs])
+    if scheduler:
+        done = over_cluster(elsewhere, runs, scheduler)
+    elif min(processes, len(runs)) > 1:
+        done = over_processes(elsewhere, runs, min(processes, len(runs)))
+    else:
+        done = in_turn(partial(check_in, store, **wanted), runs)
+    reports = {report.run: report for report in _tracked(done, len(runs))}
+    return [reports[run] for run in runs]
+
+
+def _tracked(done: Iterable[_Value], total: int) -> Iterator[_Value]:
+    """Passes on what is done, with a progress bar on a terminal."""
+    errors = Console(stderr=True)
+    with Progress(console=errors, transient=True, disable=total < 2 or not errors.is_terminal) as progress:
+        yield from progress.track(done, total=total, description="Checking")
+
+
+def _print(reports: Sequence[RunReport], as_json: bool, lang: str) -> None:
+    checked = [report for report in reports if report.verdict]
+    errors = [report for report in reports if not report.verdict]
+    if as_json:
+        answer: Dict[str, Any] = {"runs": [report.to_dict() for report in checked]}
+        if errors:
+            answer["errors"] = [{"run": report.run, "error": report.error} for report in errors]
+        click.echo(json.dumps(answer, allow_nan=False, ensure_ascii=lang == "en"))
+    else:
+        console = Console(highlight=False, soft_wrap=True)
+        for report in terminal.worst_first(checked, lambda report: report.verdict or ""):
+            terminal.print_report(console, report, lang)
+        if len(checked) > 1:
+            terminal.print_count(console, [report.verdict or "" for report in checked], lang)
+    for report in errors:
+        click.echo(f"tb-health check: {report.run} was not checked: {report.error}", err=True)
+
+
+def _watch(store: RunStore, parameters: Parameters, interval: float, as_json: bool, lang: str) -> List[str]:
+    """Follows the runs until it is interrupted; returns their verdicts."""
+    tells = JsonLines(lang) if as_json else Terminal(lang, interval)
+    before = signal.signal(signal.SIGTERM, _interrupted)  # ends it as Ctrl-C does
+    try:
+        verdicts = watch(store, Diagnoses(parameters), interval, tells)
+        tells.end(verdicts)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return list(verdicts.values())
+
+
+def _interrupted(*_: Any) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _fail(what: str) -> NoReturn:
+    click.echo(f"tb-health check: {what}", err=True)
+    sys.exit(2)

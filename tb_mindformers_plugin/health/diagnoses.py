@@ -1,0 +1,62 @@
+"""The findings of runs that grow, made anew only where there is something new."""
+
+from __future__ import annotations
+
+from typing import Dict, Iterable, List, Optional, Tuple
+
+from tb_mindformers_plugin.health.diagnose import diagnose
+from tb_mindformers_plugin.health.finding import Finding
+from tb_mindformers_plugin.health.parameters import Parameters
+from tb_mindformers_plugin.health.rules import stalled
+from tb_mindformers_plugin.runs.store import Store
+from tb_mindformers_plugin.runs.summary import RunSummary
+
+_DAY = 86_400.0
+
+
+class Diagnoses:
+    """The findings of each run, kept until the run has changed.
+
+    Args:
+      parameters: rule id -> its parameters where they are not the defaults, None where it is off.
+    """
+
+    def __init__(self, parameters: Optional[Parameters] = None) -> None:
+        self.parameters: Parameters = parameters or {}
+        self._known: Dict[str, Tuple[RunSummary, int, List[Finding]]] = {}
+
+    def of(self, store: Store, summary: RunSummary, now: Optional[float] = None) -> Optional[List[Finding]]:
+        """Returns the findings of a run; None for one that was only peeked into: nothing is known of it yet.
+
+        Args:
+          store: where the run is.
+          summary: of the run, as the store has it.
+          now: seconds since the Unix epoch, for what is told from the run's age.
+        """
+        if not summary.exact:
+            return None
+        silence = self._silence(summary, now)
+        known = self._known.get(summary.name)
+        if known is None or known[0] is not summary or known[1] != silence:
+            try:
+                contents = store.load([summary.name])[summary.name]
+            except KeyError:  # the run is gone since
+                return None
+            known = summary, silence, diagnose(contents, self.parameters, now)
+            self._known[summary.name] = known
+        return known[2]
+
+    def forget_others(self, names: Iterable[str]) -> None:
+        """Forgets runs that are not among `names`."""
+        kept = set(names)
+        self._known = {name: known for name, known in self._known.items() if name in kept}
+
+    def _silence(self, summary: RunSummary, now: Optional[float]) -> int:
+        """How silent a run is, in the steps that make a difference to rule `stalled`."""
+        bounds = self.parameters.get("stalled", stalled.Parameters())
+        if now is None or bounds is None or summary.ended is not None or summary.last_wall is None:
+            return 0
+        silent = now - summary.last_wall
+        usual = max(bounds.seconds, bounds.intervals * summary.interval)
+        # The rule counts the intervals of the loss; where that makes it later, it is asked again.
+        return min(int(silent / usual) if usual > 0 else 3, 3) + (4 if silent > _DAY else 0)
