@@ -46,11 +46,11 @@ $(DEMO)/installed: setup.py pyproject.toml $(SOURCES)
 
 # MindSpore's tests in a process of their own: it must be imported before anything that uses protobuf.
 test: $(TEST)/installed chromium checks frontend-checks
-	$(TEST)/bin/python -m pytest --ignore tests/mindspore --require e2e --require packaging
+	$(TEST)/bin/python -m pytest --ignore tests/mindspore --require e2e --require cluster --require packaging
 	$(TEST)/bin/python -m pytest tests/mindspore --require mindspore
 
 unit: $(TEST)/installed
-	$(TEST)/bin/python -m pytest --ignore tests/mindspore -m "not (mindspore or e2e or packaging)"
+	$(TEST)/bin/python -m pytest --ignore tests/mindspore -m "not (mindspore or e2e or packaging or processes or cluster)"
 
 checks: $(TEST)/installed
 	$(TEST)/bin/ruff check .

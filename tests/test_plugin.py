@@ -7,6 +7,8 @@ import gzip
 import json
 import math
 import os
+import subprocess
+import sys
 import time
 from types import SimpleNamespace
 
@@ -360,8 +362,6 @@ def test_names_are_kept_as_they_are(tmp_path):
 
 
 def test_importing_the_plugin_imports_nothing_heavy():
-    import subprocess
-    import sys
 
     code = (
         "import sys, tb_mindformers_plugin.plugin; "
@@ -393,6 +393,68 @@ def test_memory_flag():
     flags.logdir, flags.logdir_spec = "x", ""
     plugin = TrainingHealthLoader().load(base_plugin.TBContext(flags=flags))
     assert plugin._store.memory == 300 * 2**20
+
+
+def test_rules_flag(tmp_path):
+    loss = 2 + 0.02 * np.random.default_rng(0).standard_normal(400)
+    loss[200] = 6
+    with HealthWriter(tmp_path / "logs" / "run") as writer:
+        for step, value in enumerate(loss):
+            writer.log(step, loss=value, wall_time=1e9 + step)
+    rules = tmp_path / "rules.toml"
+    verdicts = []
+    for content in ("", "[loss_spike]\nrise = 3\n", "loss_spike = false\n"):
+        rules.write_text(content)
+        parser = argparse.ArgumentParser()
+        TrainingHealthLoader().define_flags(parser)
+        flags = parser.parse_args(["--training_health_rules", str(rules)])
+        flags.logdir, flags.logdir_spec = str(tmp_path / "logs"), ""
+        apps = TrainingHealthLoader().load(base_plugin.TBContext(flags=flags)).get_plugin_apps()
+        (run,) = Client(apps["/runs"], Response).get("/runs").json["runs"]
+        found = Client(apps["/findings"], Response).get("/findings?run=run").json["findings"]
+        verdicts.append((run["verdict"], [finding["rule"] for finding in found]))
+    assert verdicts == [("warning", ["loss_spike"]), ("ok", []), ("ok", [])]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("[loss_spikes]", "no rule 'loss_spikes'; known: clip_fraction_high, "),
+        ("[loss_spike]\nz = 'high'", "loss_spike.z is 'high': allowed is a number from 0 (default 6)"),
+        (None, "cannot be read: No such file or directory"),
+    ],
+)
+def test_tensorboard_says_what_is_wrong_with_a_rules_file(tmp_path, capsys, content, words):
+    rules = tmp_path / "rules.toml"
+    if content is not None:
+        rules.write_text(content)
+    parser = argparse.ArgumentParser()
+    TrainingHealthLoader().define_flags(parser)
+    with pytest.raises(SystemExit) as ended:
+        parser.parse_args(["--training_health_rules", str(rules)])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert f"argument --training_health_rules: {rules}" in said
+    assert words in said
+
+
+@pytest.mark.processes
+def test_a_real_tensorboard_does_not_start_with_a_wrong_rules_file(tmp_path):
+    rules = tmp_path / "rules.toml"
+    rules.write_text("[loss_spike]\nzz = 8\n")
+    command = [
+        sys.executable,
+        "-m",
+        "tensorboard.main",
+        "--logdir",
+        str(tmp_path),
+        "--training_health_rules",
+        str(rules),
+    ]
+    done = subprocess.run([*command, "--port", "0"], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert "loss_spike has no parameter 'zz'; known: rise, z, z_log, " in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_columns_are_compressed_where_they_cross_a_network(logs):

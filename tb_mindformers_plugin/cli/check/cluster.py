@@ -37,7 +37,7 @@ def over_cluster(work: Work, runs: Sequence[str], address: str) -> Iterator[RunR
             "--scheduler needs the extra [cluster]: pip install tb-mindformers-plugin[cluster]"
         ) from error
     try:
-        client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+        client = distributed.Client(address, timeout=_CONNECT_SECONDS)
     except (OSError, ValueError, TypeError) as error:
         raise ClusterError(
             f"no Dask scheduler answers at {address}: {error}. Give the address that `dask scheduler` prints"

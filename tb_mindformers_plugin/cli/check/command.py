@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import signal
 import sys
 import time
 from functools import partial
@@ -16,6 +15,7 @@ from rich.progress import Progress
 
 from tb_mindformers_plugin.cli.check import report as terminal
 from tb_mindformers_plugin.cli.check.cluster import ClusterError, over_cluster
+from tb_mindformers_plugin.cli.check.ending import Ending
 from tb_mindformers_plugin.cli.check.examine import RunReport, absolute, check_in, check_run
 from tb_mindformers_plugin.cli.check.news import JsonLines, Terminal
 from tb_mindformers_plugin.cli.check.processes import in_turn, over_processes, worthwhile
@@ -112,9 +112,9 @@ def check(
     LOGDIR is what `tensorboard --logdir` (or --logdir_spec) takes. Exits with 0 where no finding
     reaches --fail-on, 1 where one does, 2 where LOGDIR or a run cannot be read or there is no metric.
     """
-    if watching and (jobs or scheduler):
+    if watching and (jobs or scheduler is not None):
         raise click.UsageError("--watch follows the runs in this process: leave out --jobs and --scheduler")
-    if jobs and scheduler:
+    if jobs and scheduler is not None:
         raise click.UsageError("give --jobs or --scheduler, not both")
     parameters = changed([*rules, *settings])
     try:
@@ -148,7 +148,7 @@ def _check(
     wanted: Dict[str, Any] = {"parameters": parameters, "lang": lang, "now": time.time()}
     elsewhere = partial(check_run, absolute(store), **wanted)
     processes = jobs or worthwhile([store.runs[run].size for run in runs])
-    if scheduler:
+    if scheduler is not None:
         done = over_cluster(elsewhere, runs, scheduler)
     elif min(processes, len(runs)) > 1:
         done = over_processes(elsewhere, runs, min(processes, len(runs)))
@@ -185,18 +185,11 @@ def _print(reports: Sequence[RunReport], as_json: bool, lang: str) -> None:
 
 def _watch(store: RunStore, parameters: Parameters, interval: float, as_json: bool, lang: str) -> List[str]:
     """Follows the runs until it is interrupted; returns their verdicts."""
-    tells = JsonLines(lang) if as_json else Terminal(lang, interval)
-    before = signal.signal(signal.SIGTERM, _interrupted)  # ends it as Ctrl-C does
-    try:
-        verdicts = watch(store, Diagnoses(parameters), interval, tells)
-        tells.end(verdicts)
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    with Ending() as ending:
+        tells = JsonLines(lang) if as_json else Terminal(lang, interval)
+        verdicts = watch(store, Diagnoses(parameters), interval, tells, ending.sleep)
+    tells.end(verdicts)
     return list(verdicts.values())
-
-
-def _interrupted(*_: Any) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def _fail(what: str) -> NoReturn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Set, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Set, Tuple
 
 from tb_mindformers_plugin.health import Finding, verdict
 from tb_mindformers_plugin.health.diagnoses import Diagnoses
@@ -100,27 +100,28 @@ class Tells(Protocol):
         """What is new in a run."""
 
 
-def watch(store: Store, diagnoses: Diagnoses, interval: float, tells: Tells) -> Mapping[str, str]:
-    """Tells what is new, until it is interrupted.
+def watch(
+    store: Store, diagnoses: Diagnoses, interval: float, tells: Tells, sleep: Callable[[float], bool]
+) -> Mapping[str, str]:
+    """Tells what is new, until it is to end.
 
     Args:
       store: the runs.
       diagnoses: of them, with the parameters that are wanted.
       interval: seconds between looks.
       tells: where news goes.
+      sleep: waits so many seconds; says whether to go on.
 
     Returns:
       run -> verdict, as last looked at.
     """
     followed = Followed()
     verdicts: Dict[str, str] = {}
-    try:
-        while True:
-            _look(store, diagnoses, followed, verdicts, tells)
-            time.sleep(interval)
-            store.refresh()
-    except KeyboardInterrupt:
-        return verdicts
+    _look(store, diagnoses, followed, verdicts, tells)
+    while sleep(interval):
+        store.refresh()
+        _look(store, diagnoses, followed, verdicts, tells)
+    return verdicts
 
 
 def _look(store: Store, diagnoses: Diagnoses, followed: Followed, verdicts: Dict[str, str], tells: Tells) -> None:

@@ -1,0 +1,69 @@
+"""Rules changed, orders and errors of ``tb-health check``."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import command
+import pytest
+from click.testing import CliRunner
+
+from tb_mindformers_plugin.cli.main import main
+
+
+def check(*arguments):
+    return CliRunner().invoke(main, ["check", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    return command.many_runs(tmp_path_factory.mktemp("logs"))
+
+
+def test_worst_run_first_on_a_terminal_and_names_in_json(logs):
+    done = check(logs)
+    runs = re.findall(r"^(\S.*?)  (critical|warning|info|ok)\b", done.output, re.MULTILINE)
+    assert runs == [
+        ("z lost", "critical"),
+        ("m spiked [1]", "warning"),
+        *((f"a good {i}", "ok") for i in range(3)),
+    ]
+    assert done.output.endswith("5 runs: 1 critical, 1 warning, 3 ok\n")
+    answer = json.loads(check(logs, "--json").stdout)
+    assert list(answer) == ["runs"]
+    assert [run["run"] for run in answer["runs"]] == [*(f"a good {i}" for i in range(3)), "m spiked [1]", "z lost"]
+    assert check(logs, "--lang", "zh").output.endswith("共 5 个运行：1 严重，1 警告，3 正常\n")
+
+
+def test_rules_can_be_changed(logs, tmp_path):
+    run = logs / "m spiked [1]"
+    assert check(run).exit_code == 1
+    assert check(run, "--set", "loss_spike=off").exit_code == 0
+    assert check(run, "--set", "loss_spike.rise=3", "--set", "loss_plateau=off").exit_code == 0
+    rules = tmp_path / "rules.toml"
+    rules.write_text("[loss_spike]\nrise = 3\n")
+    assert check(run, "--rules", rules).exit_code == 0
+    assert check(run, "--rules", rules, "--set", "loss_spike.rise=0.5").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--set", "loss_spike.zz=1"], "loss_spike has no parameter 'zz'; known: rise, z, "),
+        (["--set", "loss_spikes.z=1"], "no rule 'loss_spikes'; known: clip_fraction_high, "),
+        (["--set", "loss_spike.z=many"], "loss_spike.z is 'many': allowed is a number from 0 (default 6)"),
+        (["--rules", "nowhere.toml"], "nowhere.toml cannot be read: No such file or directory"),
+        (["--jobs", "0"], "0 is not in the range"),
+        (["--watch", "--jobs", "2"], "leave out --jobs and --scheduler"),
+        (["--watch", "--scheduler", "tcp://127.0.0.1:1"], "leave out --jobs and --scheduler"),
+        (["--scheduler", "tcp://127.0.0.1:1", "--jobs", "2"], "give --jobs or --scheduler, not both"),
+        (["--interval", "0"], "0.0 is not in the range"),
+        (["--interval", "nan"], "nan is no number of seconds"),
+        (["--interval", "1e9"], "is not in the range"),
+    ],
+)
+def test_wrong_usage_is_said(logs, options, words):
+    done = check(logs, *options)
+    assert done.exit_code == 2
+    assert words in done.output
