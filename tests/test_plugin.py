@@ -419,7 +419,7 @@ def test_rules_flag(tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("[loss_spikes]", "no rule 'loss_spikes'; known: clip_fraction_high, "),
+        ("[loss_spikes]", "no rule 'loss_spikes'; known: baseline_divergence, "),
         ("[loss_spike]\nz = 'high'", "loss_spike.z is 'high': allowed is a number from 0 (default 6)"),
         (None, "cannot be read: No such file or directory"),
     ],

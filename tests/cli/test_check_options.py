@@ -51,7 +51,7 @@ def test_rules_can_be_changed(logs, tmp_path):
     ("options", "words"),
     [
         (["--set", "loss_spike.zz=1"], "loss_spike has no parameter 'zz'; known: rise, z, "),
-        (["--set", "loss_spikes.z=1"], "no rule 'loss_spikes'; known: clip_fraction_high, "),
+        (["--set", "loss_spikes.z=1"], "no rule 'loss_spikes'; known: baseline_divergence, "),
         (["--set", "loss_spike.z=many"], "loss_spike.z is 'many': allowed is a number from 0 (default 6)"),
         (["--rules", "nowhere.toml"], "nowhere.toml cannot be read: No such file or directory"),
         (["--jobs", "0"], "0 is not in the range"),

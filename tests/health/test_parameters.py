@@ -46,7 +46,7 @@ def test_settings(text, change):
     [
         ("loss_spike", "'loss_spike' is no setting: give RULE.PARAMETER=VALUE, or RULE=off"),
         ("=8", "'=8' is no setting"),
-        ("loss_spikes.z=8", "no rule 'loss_spikes'; known: clip_fraction_high, "),
+        ("loss_spikes.z=8", "no rule 'loss_spikes'; known: baseline_divergence, "),
         ("loss_spikes.z=8", ", zero_loss. Did you mean 'loss_spike'?"),
         ("loss_spike.zz=8", "loss_spike has no parameter 'zz'; known: rise, z, z_log, "),
         ("two_writers.z=8", "two_writers has no parameter 'z'; it has none, and can only be switched off"),
