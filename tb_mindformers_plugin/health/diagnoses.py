@@ -56,7 +56,7 @@ class Diagnoses:
         bounds = self.parameters.get("stalled", stalled.Parameters())
         if now is None or bounds is None or summary.ended is not None or summary.last_wall is None:
             return 0
-        silent = now - summary.last_wall
+        silent = max(now - summary.last_wall, 0.0)
         usual = max(bounds.seconds, bounds.intervals * summary.interval)
         # The rule counts the intervals of the loss; where that makes it later, it is asked again.
-        return min(int(silent / usual) if usual > 0 else 3, 3) + (4 if silent > _DAY else 0)
+        return min(int(silent / usual) if usual > 0 else silent > 0, 3) + (4 if silent > _DAY else 0)
