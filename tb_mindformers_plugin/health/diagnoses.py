@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, Optional, Tuple
+import collections
+import threading
+from typing import DefaultDict, Dict, Iterable, List, Optional, Tuple
 
 from tb_mindformers_plugin.health.diagnose import diagnose
 from tb_mindformers_plugin.health.finding import Finding
@@ -15,7 +17,7 @@ _DAY = 86_400.0
 
 
 class Diagnoses:
-    """The findings of each run, kept until the run has changed.
+    """The findings of each run, kept until the run has changed. It may be asked by several threads.
 
     Args:
       parameters: rule id -> its parameters where they are not the defaults, None where it is off.
@@ -24,6 +26,8 @@ class Diagnoses:
     def __init__(self, parameters: Optional[Parameters] = None) -> None:
         self.parameters: Parameters = parameters or {}
         self._known: Dict[str, Tuple[RunSummary, int, List[Finding]]] = {}
+        # The tab asks for the listing and for findings at once: who comes second waits for what the first finds.
+        self._locks: DefaultDict[str, threading.Lock] = collections.defaultdict(threading.Lock)
 
     def of(self, store: Store, summary: RunSummary, now: Optional[float] = None) -> Optional[List[Finding]]:
         """Returns the findings of a run; None for one that was only peeked into: nothing is known of it yet.
@@ -36,15 +40,16 @@ class Diagnoses:
         if not summary.exact:
             return None
         silence = self._silence(summary, now)
-        known = self._known.get(summary.name)
-        if known is None or known[0] is not summary or known[1] != silence:
-            try:
-                contents = store.load([summary.name])[summary.name]
-            except KeyError:  # the run is gone since
-                return None
-            known = summary, silence, diagnose(contents, self.parameters, now)
-            self._known[summary.name] = known
-        return known[2]
+        with self._locks[summary.name]:
+            known = self._known.get(summary.name)
+            if known is None or known[0] is not summary or known[1] != silence:
+                try:
+                    contents = store.load([summary.name])[summary.name]
+                except KeyError:  # the run is gone since
+                    return None
+                known = summary, silence, diagnose(contents, self.parameters, now)
+                self._known[summary.name] = known
+            return known[2]
 
     def forget_others(self, names: Iterable[str]) -> None:
         """Forgets runs that are not among `names`."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import time
 
 import event_bytes
+import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from tb_mindformers_plugin.health import diagnose
 from tb_mindformers_plugin.health import diagnoses as module
 from tb_mindformers_plugin.health.diagnoses import Diagnoses
 from tb_mindformers_plugin.health.parameters import changed, parse_setting
@@ -78,6 +83,56 @@ def test_a_run_that_falls_silent_is_told_of(tmp_path, asked):
         assert of(off, store, at + 10_000) == []
         soon = Diagnoses(changed([parse_setting("stalled.seconds=60"), parse_setting("stalled.intervals=1")]))
         assert of(soon, store, at + 61) == [("stalled", "warning")]
+
+
+def test_several_threads_diagnose_a_run_once(tmp_path, asked):
+    event_bytes.write(tmp_path / "run", *(event_bytes.scalars(step, loss=2.0) for step in range(10)))
+    store, diagnoses = open_logdir(str(tmp_path)), Diagnoses()
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: of(diagnoses, store), range(32)))
+    assert found == [[]] * 32
+    assert len(asked) == 1
+
+
+@st.composite
+def growths(draw):
+    """Ways in which a run grows: (what happens, points, seed)."""
+    kinds = ("calm", "calm", "calm", "jump", "nan", "rise", "restart", "new file", "dropped")
+    return draw(st.lists(st.tuples(st.sampled_from(kinds), st.integers(1, 300), st.integers(0, 9)), max_size=12))
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(growths=growths())
+def test_findings_of_a_growing_run_are_those_of_a_fresh_look(tmp_path_factory, growths):
+    logdir = tmp_path_factory.mktemp("logs")
+    path = event_bytes.write(logdir, event_bytes.scalars(0, loss=3.0, grad_norm=1.0, lr=1e-3))
+    store, diagnoses = open_logdir(str(logdir)), Diagnoses()
+    step, level = 1, 3.0
+    for kind, points, seed in growths:
+        noise = np.exp(0.02 * np.random.default_rng(seed).standard_normal(points))
+        if kind == "dropped":
+            store.runs["."].drop()
+        if kind in ("restart", "new file"):
+            step = max(step - 2 * points, 1)
+        if kind == "new file":
+            path = path.with_name(f"events.out.tfevents.{2_000_000_000 + step}.{seed}.{points}")
+            path.write_bytes(b"")
+        if kind == "rise":
+            level *= 1.5
+        loss = level * noise
+        if kind == "jump":
+            loss[points // 2] *= 4
+        if kind == "nan":
+            loss[points // 2 :] = np.nan
+        with open(path, "ab") as file:
+            for value, norm in zip(loss, noise**5):
+                file.write(event_bytes.scalars(step, wall=1e9 + step, loss=value, grad_norm=norm, lr=1e-3))
+                step += 1
+        store.refresh()
+        (summary,) = store.summaries(read_all=True)
+        fresh = open_logdir(str(logdir)).load(["."])["."]
+        assert diagnoses.of(store, summary) == diagnose(fresh)
+        assert store.runs["."].nbytes <= store.memory
 
 
 def test_unusual_bounds(tmp_path):

@@ -15,6 +15,9 @@ from tb_mindformers_plugin.cli.check.watch import UPDATE, News
 from tb_mindformers_plugin.cli.doctor import escape
 from tb_mindformers_plugin.runs import RunContents
 
+# More runs that appear at once are counted, not named.
+_MOST_NAMES = 8
+
 
 class Terminal:
     """Tells people.
@@ -36,9 +39,12 @@ class Terminal:
 
     def runs(self, names: Sequence[str]) -> None:
         """Says which runs are followed from now on."""
-        words = "following" if self._lang == "en" else "开始监视"
-        for name in names:
+        english = self._lang == "en"
+        words = "following" if english else "开始监视"
+        for name in names if len(names) <= _MOST_NAMES else ():
             self._say(f"{_clock()}  {words} [bold]{escape(name)}[/]")
+        if len(names) > _MOST_NAMES:
+            self._say(f"{_clock()}  {words} {len(names):,} {'runs' if english else '个运行'}")
 
     def news(self, run: str, contents: RunContents, news: Sequence[News]) -> None:
         """Prints what is new in a run."""

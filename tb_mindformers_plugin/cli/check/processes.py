@@ -78,7 +78,7 @@ def _pooled(work: Work, left: collections.deque[str], processes: int) -> Generat
         except BrokenProcessPool:
             suspects.extend(flying.values())
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
     return suspects
 
 

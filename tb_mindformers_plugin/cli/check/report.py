@@ -45,7 +45,8 @@ def print_report(console: Console, report: RunReport, lang: str) -> None:
     for finding, drawn in zip(report.findings, report.sparklines):
         console.print(f"  {severity(finding['severity'], lang)}  {escape(finding['rule'])}  {steps(finding, lang)}")
         print_details(console, finding, drawn)
-    console.print()
+    if report.findings:
+        console.print()
 
 
 def print_details(console: Console, finding: Mapping[str, Any], drawn: str) -> None:
