@@ -67,13 +67,13 @@ def die_once(directory, run):
     return RunReport(run, "ok", {}, (), ())
 
 
-def dies_at(run, program):
+def dies_at(run, program, how="os._exit(9)"):
     """A sitecustomize module that ends a process of `program` when it is to check `run`."""
     return (
-        "import os, sys, threading\n"
+        "import os, sys, threading, time\n"
         "def dies(frame, event, argument):\n"
         f"    if frame.f_code.co_name == 'check_run' and frame.f_locals.get('run') == {run!r}:\n"
-        "        os._exit(9)\n"
+        f"        {how}\n"
         f"if {program!r} in ' '.join(sys.orig_argv):\n"
         "    sys.setprofile(dies)\n"
         "    threading.setprofile(dies)\n"

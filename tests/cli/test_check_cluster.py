@@ -47,13 +47,13 @@ def started(*arguments, environment=None):
 
 @contextlib.contextmanager
 def scheduler(directory):
-    """Yields the address of a scheduler, and the file that says it."""
+    """Yields the address of a scheduler, the file that says it, and its process."""
     file = directory / "scheduler.json"
     arguments = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
     with started("dask_scheduler", *arguments) as process:
         for _ in range(START_SECONDS * 10):
             with contextlib.suppress(OSError, ValueError):
-                yield json.loads(file.read_text())["address"], file
+                yield json.loads(file.read_text())["address"], file, process
                 return
             assert process.poll() is None
             time.sleep(0.1)
@@ -75,7 +75,7 @@ def wait_for_workers(address, count):
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     directory = tmp_path_factory.mktemp("cluster")
-    with scheduler(directory) as (address, file), worker(file), worker(file):
+    with scheduler(directory) as (address, file, _), worker(file), worker(file):
         wait_for_workers(address, 2)
         yield address
 
@@ -129,7 +129,7 @@ def test_an_address_that_is_none(logs, address):
 
 
 def test_a_scheduler_without_workers(logs, tmp_path):
-    with scheduler(tmp_path) as (address, _):
+    with scheduler(tmp_path) as (address, _, _):
         status, said, complained = command.run(logs, "--scheduler", address)
     assert (status, said) == (2, "")
     assert complained == (
@@ -150,7 +150,7 @@ def test_a_run_that_ends_its_worker_is_an_error_of_that_run(logs, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(command.dies_at("m spiked [1]", "spawn_main"))
     path = os.pathsep.join([str(tmp_path), command.environment()["PYTHONPATH"]])
     environment = command.environment(PYTHONPATH=path)
-    with scheduler(tmp_path) as (address, file), worker(file, environment), worker(file, environment):
+    with scheduler(tmp_path) as (address, file, _), worker(file, environment), worker(file, environment):
         wait_for_workers(address, 2)
         status, said, complained = command.run(logs, "--json", "--scheduler", address, timeout=240)
     assert status == 2
@@ -158,3 +158,33 @@ def test_a_run_that_ends_its_worker_is_an_error_of_that_run(logs, tmp_path):
     assert len(answer["runs"]) == 4
     assert [error["run"] for error in answer["errors"]] == ["m spiked [1]"]
     assert "m spiked [1] was not checked" in complained
+
+
+@pytest.mark.parametrize(
+    ("victim", "words"),
+    [
+        ("scheduler", "the connection to the cluster's scheduler was lost"),
+        ("worker", "no worker of the cluster is left"),
+    ],
+)
+def test_a_cluster_that_is_lost_costs_only_what_it_had_not_done(logs, tmp_path, victim, words):
+    mark = tmp_path / "reached"
+    hangs = f"open({str(mark)!r}, 'w'); time.sleep(300)"
+    (tmp_path / "sitecustomize.py").write_text(command.dies_at("z lost", "spawn_main", hangs))
+    path = os.pathsep.join([str(tmp_path), command.environment()["PYTHONPATH"]])
+    environment = command.environment(PYTHONPATH=path)
+    with scheduler(tmp_path) as (address, file, process), worker(file, environment) as working:
+        wait_for_workers(address, 1)
+        with command.start(logs, "--json", "--scheduler", address) as check:
+            for _ in range(START_SECONDS * 10):
+                if mark.exists():
+                    break
+                time.sleep(0.1)
+            time.sleep(2)  # for what is done to arrive
+            (process if victim == "scheduler" else working).kill()
+            said, complained = check.communicate(timeout=120)
+    assert check.returncode == 2
+    answer = json.loads(said)
+    assert [run["run"] for run in answer["runs"]] == [*(f"a good {i}" for i in range(3)), "m spiked [1]"]
+    assert answer["errors"] == [{"run": "z lost", "error": words}]
+    assert complained == f"tb-health check: z lost was not checked: {words}\n"

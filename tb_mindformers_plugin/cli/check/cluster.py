@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import logging
+import time
 from typing import Any, Dict, Iterator, Sequence
 
 from tb_mindformers_plugin.cli.check.examine import RunReport, failed
@@ -10,8 +13,10 @@ from tb_mindformers_plugin.cli.check.processes import Work
 
 _CONNECT_SECONDS = 5
 _WORKERS_SECONDS = 10
-# Every so often it is looked whether there is still somebody at work.
+# Every so often it is looked whether there is still somebody at work. A nanny needs some seconds for a new worker
+# in the place of one that died.
 _LOOK_SECONDS = 5
+_DESERTED_SECONDS = 30
 _TIMEOUTS = (TimeoutError, asyncio.TimeoutError)  # one and the same from Python 3.11 on
 
 
@@ -36,6 +41,7 @@ def over_cluster(work: Work, runs: Sequence[str], address: str) -> Iterator[RunR
         raise ClusterError(
             "--scheduler needs the extra [cluster]: pip install tb-mindformers-plugin[cluster]"
         ) from error
+    logging.getLogger("distributed.utils").setLevel(logging.CRITICAL)  # its tracebacks: what fails is told
     try:
         client = distributed.Client(address, timeout=_CONNECT_SECONDS)
     except (OSError, ValueError, TypeError) as error:
@@ -54,21 +60,26 @@ def over_cluster(work: Work, runs: Sequence[str], address: str) -> Iterator[RunR
 
 def _gathered(distributed: Any, client: Any, work: Work, runs: Sequence[str]) -> Iterator[RunReport]:
     flying: Dict[Any, str] = {client.submit(work, run, pure=False): run for run in runs}
-    deserted = False
+    manned = time.monotonic()
     while flying:
         try:
             done = distributed.wait(list(flying), timeout=_LOOK_SECONDS, return_when="FIRST_COMPLETED").done
         except _TIMEOUTS:
-            # A nanny needs some seconds for a new worker in the place of one that died.
-            alone = client.status != "running" or not client.scheduler_info()["workers"]
-            if alone and deserted:
-                for run in flying.values():
-                    yield failed(run, "no worker of the cluster is left")
-                return
-            deserted = alone
-            continue
+            done = ()
+        except concurrent.futures.CancelledError:
+            yield from _lost(flying, "the connection to the cluster's scheduler was lost")
+            return
+        if done or (client.status == "running" and client.scheduler_info()["workers"]):
+            manned = time.monotonic()
+        elif time.monotonic() - manned > _DESERTED_SECONDS:
+            yield from _lost(flying, "no worker of the cluster is left")
+            return
         for future in done:
             yield _result(future, flying.pop(future))
+
+
+def _lost(flying: Dict[Any, str], why: str) -> Iterator[RunReport]:
+    return (failed(run, why) for run in flying.values())
 
 
 def _result(future: Any, run: str) -> RunReport:
