@@ -48,7 +48,7 @@ def test_settings(text, change):
         ("=8", "'=8' is no setting"),
         ("loss_spikes.z=8", "no rule 'loss_spikes'; known: baseline_divergence, "),
         ("loss_spikes.z=8", ", zero_loss. Did you mean 'loss_spike'?"),
-        ("loss_spike.zz=8", "loss_spike has no parameter 'zz'; known: rise, z, z_log, "),
+        ("loss_spike.zz=8", "loss_spike has no parameter 'zz'; known: rise, z, "),
         ("two_writers.z=8", "two_writers has no parameter 'z'; it has none, and can only be switched off"),
         ("loss_spike.z=high", "loss_spike.z is 'high': allowed is a number from 0 (default 6)"),
         ("loss_spike.z=", "loss_spike.z is ''"),
@@ -138,7 +138,7 @@ def test_a_low_threshold_finds_more():
     loss[1500] *= 1.1
     found = {}
     for z in (2.5, 6, 9):
-        changes = [Change("loss_spike", name, 0) for name in ("rise", "tail", "beyond", "clear", "z_log")]
+        changes = [Change("loss_spike", name, 0) for name in ("rise", "tail", "beyond", "clear")]
         parameters = changed([*changes, Change("loss_spike", "z", z)])
         found[z] = len(diagnose_arrays({"loss": (np.arange(3000), None, loss)}, parameters=parameters))
     assert found[2.5] > found[6] >= found[9]
