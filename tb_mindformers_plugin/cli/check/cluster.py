@@ -17,6 +17,8 @@ _WORKERS_SECONDS = 10
 # in the place of one that died.
 _LOOK_SECONDS = 5
 _DESERTED_SECONDS = 30
+# They print tracebacks of what is told as an error.
+_TALKATIVE = ("distributed.client", "distributed.utils")
 _TIMEOUTS = (TimeoutError, asyncio.TimeoutError)  # one and the same from Python 3.11 on
 
 
@@ -41,7 +43,8 @@ def over_cluster(work: Work, runs: Sequence[str], address: str) -> Iterator[RunR
         raise ClusterError(
             "--scheduler needs the extra [cluster]: pip install tb-mindformers-plugin[cluster]"
         ) from error
-    logging.getLogger("distributed.utils").setLevel(logging.CRITICAL)  # its tracebacks: what fails is told
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = distributed.Client(address, timeout=_CONNECT_SECONDS)
     except (OSError, ValueError, TypeError) as error:
