@@ -11,17 +11,18 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
-from typing import Any, Iterable, Optional, Sequence
+from typing import Any, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_mindformers_plugin import metadata
-from tb_mindformers_plugin.eventfile import wire
+from tb_mindformers_plugin.eventfile import framing, rounds, wire
 from tb_mindformers_plugin.eventfile.columns import Chunk, Column
 from tb_mindformers_plugin.eventfile.crc32c import Bytes, Positions
 from tb_mindformers_plugin.eventfile.framing import FOOTER, HEADER, Damage, Frames, payloads_sound
-from tb_mindformers_plugin.eventfile.gather import Gathered, Gatherer, width
+from tb_mindformers_plugin.eventfile.gather import Gatherer, RecordColumns, width
+from tb_mindformers_plugin.eventfile.rounds import Layouts
 from tb_mindformers_plugin.eventfile.single import SingleRecords, SinglesRead
 
 Indices = npt.NDArray[np.int64]
@@ -32,13 +33,8 @@ _OWN_TAGS = frozenset((metadata.RUN_TAG.encode(), metadata.EVENTS_TAG.encode()))
 _FEWEST = 8
 # Records from this length on are looked at one by one, and passed over where they hold no scalar.
 _LARGE = (1 << 16) - 1
-# More values than a record can hold: a point's place in the file is record * this + place in the record.
-_PLACES = 1 << 20
 # Layouts tried for records of one length before the rest is decoded one by one.
 _MOST_LAYOUTS = 256
-# Layouts remembered of one length, and lengths of which any are.
-_KEPT_LAYOUTS = 32
-_MOST_LENGTHS = 4096
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,39 +42,73 @@ class _Part:
     """Points of one tag that were decoded together.
 
     Attributes:
-      order: (n,) place of the record in the file, then of the value in the record: what to sort by.
+      record: (n,) where the record, or the round, of each point begins; ascending.
+      place: of the value behind that: `record` + `place` is what to sort points by.
       step, wall, value: (n,) the points.
     """
 
-    order: npt.NDArray[np.int64]
+    record: Positions
+    place: int
     step: npt.NDArray[np.int64]
     wall: npt.NDArray[np.float64]
     value: npt.NDArray[Any]
 
 
-class _Layouts:
-    """The layouts met so far in any file, by length: runs of one project log the same tags.
+class _Parts:
+    """What was decoded so far.
 
-    Bounded: of each length the last ones are kept, and all are forgotten when there are too many.
-    Threads may share it; at worst a layout is made twice.
+    Attributes:
+      points: by tag.
+      bad: (start, length) of the payloads with a wrong CRC.
     """
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Gatherer, ...]] = {}
+        self.points: dict[bytes, list[_Part]] = collections.defaultdict(list)
+        self._bad = [np.empty((0, 2), np.int64)]
 
-    def of(self, length: int) -> tuple[Gatherer, ...]:
-        """The layouts known of a length, the newest first."""
-        return self._known.get(length, ())
+    def add(self, gatherer: Gatherer, starts: Positions, records: Sequence[RecordColumns]) -> None:
+        """Takes in rows of one layout that begin at `starts`."""
+        for template, offset, columns in zip(gatherer.templates, gatherer.payloads, records):
+            record = starts
+            if not columns.sound.all():
+                bad = starts[~columns.sound] + offset
+                self.add_bad(bad, np.full(len(bad), template.length))
+                record, columns = starts[columns.sound], columns.picked(columns.sound)
+            for slot, value in zip(template.values, columns.values):
+                number = value.astype(np.float64 if slot.dtype in wire.WIDE else np.float32, copy=False)
+                self.points[slot.tag].append(_Part(record, offset + slot.offset, columns.step, columns.wall, number))
 
-    def add(self, gatherer: Gatherer) -> None:
-        """Remembers a layout."""
-        if len(self._known) > _MOST_LENGTHS:
-            self._known = {}
-        length = gatherer.template.length
-        self._known[length] = (gatherer, *self.of(length))[:_KEPT_LAYOUTS]
+    def add_bad(self, starts: Positions, lengths: Positions) -> None:
+        """Takes note of payloads with a wrong CRC."""
+        self._bad.append(np.stack([starts, lengths], axis=1))
+
+    def damage(self) -> list[Damage]:
+        """The records with a wrong CRC, in the order of the buffer."""
+        bad = np.concatenate(self._bad)
+        return [
+            Damage(start - HEADER, start + length + FOOTER, "the record's checksum is wrong")
+            for start, length in bad[np.argsort(bad[:, 0])].tolist()
+        ]
+
+    def by_file(self, bounds: Positions) -> list[dict[bytes, list[_Part]]]:
+        """What each file holds of each tag."""
+        files: list[dict[bytes, list[_Part]]] = [{} for _ in bounds[1:]]
+        for tag, parts in self.points.items():
+            for part in parts:
+                cut = np.searchsorted(part.record, bounds).tolist()
+                for file, first, stop in zip(files, cut[:-1], cut[1:]):
+                    if first < stop:
+                        mine = part
+                        if stop - first < len(part.record):
+                            some = slice(first, stop)
+                            mine = _Part(
+                                part.record[some], part.place, part.step[some], part.wall[some], part.value[some]
+                            )
+                        file.setdefault(tag, []).append(mine)
+        return files
 
 
-_LAYOUTS = _Layouts()
+_SINGLE = Layouts()
 
 
 class Decoder:
@@ -90,80 +120,106 @@ class Decoder:
     def __init__(self) -> None:
         self._single = SingleRecords()
 
-    def decode(self, buffer: Bytes, frames: Frames) -> Chunk:
-        """Returns the columns and health records of `frames`, in file order.
+    def decode(self, buffer: Bytes, more: bool = False) -> tuple[Chunk, int]:
+        """Returns the columns and health records of what a file gained, and where its last whole record ends.
 
         The CRC of every payload is verified, but for large records that hold no scalar: those are
         passed over. A record that fails is left out and said.
+
+        Args:
+          buffer: bytes, from a record's first one on.
+          more: whether the file goes on behind them: then a few records at the end may be left for later.
         """
-        return decode_together(buffer, [frames], [self])[0]
+        return decode_together(buffer, np.array([0, len(buffer)]), [self], more)[0]
 
     def read_singly(self, records: Iterable[tuple[int, bytes]]) -> SinglesRead:
-        """Decodes (index, payload) pairs one by one."""
+        """Decodes (position, payload) pairs one by one."""
         return self._single.read(records)
 
 
-def decode_together(buffer: Bytes, frames: Sequence[Frames], decoders: Sequence[Decoder]) -> list[Chunk]:
+def decode_together(
+    buffer: Bytes, bounds: Positions, decoders: Sequence[Decoder], more: bool = False
+) -> list[tuple[Chunk, int]]:
     """Decodes several files that lie one after the other in `buffer`: a thousand small files are one large one.
 
     Args:
       buffer: bytes.
-      frames: of each file, with positions in the buffer.
+      bounds: (files + 1,) where each file begins, and where the last ends.
       decoders: of each file.
+      more: see `Decoder.decode`.
+
+    Returns:
+      What each file holds, and where its last whole record ends. All positions are those of the buffer.
     """
-    starts = np.concatenate([f.starts for f in frames])
-    lengths = np.concatenate([f.lengths for f in frames])
-    bounds = np.cumsum([0, *(len(f.starts) for f in frames)])
-    parts: dict[bytes, list[_Part]] = collections.defaultdict(list)
-    bad: list[Indices] = []
-    alone: list[Indices] = []
+    begins, stops = bounds[:-1], bounds[1:]
+    parts = _Parts()
+    found = rounds.find(buffer, begins, stops, _OWN_TAGS)
+    for stretch in found.stretches:
+        parts.add(stretch.gatherer, stretch.starts, stretch.records)
+    rests = [Frames(found.starts, found.lengths, 0, ())]
+    for begin, position, stop in zip(begins.tolist(), found.ends.tolist(), stops.tolist()):
+        later = more and position > begin and stop - position < rounds.WORTH
+        rests.append(_moved(framing.scan(buffer[position : position if later else stop]), position))
+    starts = np.concatenate([rest.starts for rest in rests])
+    lengths = np.concatenate([rest.lengths for rest in rests])
+
+    alone: list[Indices] = [np.empty(0, np.int64)]
     for index in _by_length(lengths):
         length = int(lengths[index[0]])
         if len(index) >= _FEWEST and length < _LARGE:
-            index = _by_template(buffer, starts, index, length, parts, bad)
+            index = index[_by_template(buffer, starts[index], length, parts)]
         alone.append(index)
-    singles = np.sort(np.concatenate(alone)) if alone else np.empty(0, np.int64)
-    by_file = _by_file(parts, bounds)
-    failed = np.sort(np.concatenate(bad)) if bad else np.empty(0, np.int64)
-    cut, cut_failed = np.searchsorted(singles, bounds), np.searchsorted(failed, bounds)
-    return [
-        _chunk(
-            buffer,
-            Frames(starts, lengths, frames[i].end, frames[i].damage),
-            decoders[i],
-            by_file[i],
-            singles[cut[i] : cut[i + 1]],
-            failed[cut_failed[i] : cut_failed[i + 1]].tolist(),
+    singles = np.concatenate(alone)
+    singles = singles[np.argsort(starts[singles])]
+    starts, lengths = starts[singles], lengths[singles]
+    other = np.array([_is_other(buffer, s, n) for s, n in zip(starts.tolist(), lengths.tolist())], bool)
+    sound = ~other
+    sound[~other] = payloads_sound(buffer, starts[~other], lengths[~other])
+    bad = ~(sound | other)
+    parts.add_bad(starts[bad], lengths[bad])
+
+    damage = parts.damage()
+    at_damage = np.searchsorted([d.start for d in damage], bounds).tolist()
+    at_single = np.searchsorted(starts, bounds).tolist()
+    chunks = []
+    for file, (decoder, points, rest) in enumerate(zip(decoders, parts.by_file(bounds), rests[1:])):
+        mine = slice(at_single[file], at_single[file + 1])
+        chunk = _chunk(
+            decoder,
+            points,
+            [(s, buffer[s : s + n].tobytes()) for s, n in zip(starts[mine][sound[mine]], lengths[mine][sound[mine]])],
+            int(np.count_nonzero(other[mine])),
+            [*rest.damage, *damage[at_damage[file] : at_damage[file + 1]]],
+            shared=len(decoders) > 1,
         )
-        for i in range(len(frames))
-    ]
+        chunks.append((chunk, rest.end))
+    return chunks
 
 
 def _chunk(
-    buffer: Bytes, frames: Frames, decoder: Decoder, templated: dict[bytes, _Part], singles: Indices, bad: list[int]
+    decoder: Decoder,
+    parts: dict[bytes, list[_Part]],
+    singles: Sequence[tuple[int, bytes]],
+    passed_over: int,
+    damage: Sequence[Damage],
+    shared: bool,
 ) -> Chunk:
     """What one file holds: what was decoded by templates, and what its single records add.
 
     Args:
-      buffer: bytes.
-      frames: of all files; the end and the damage are this one's.
-      decoder: this file's.
-      templated: by tag.
-      singles: indices of the records that fitted no template.
-      bad: indices of the records whose CRC was wrong.
+      decoder: the file's.
+      parts: by tag.
+      singles: (position, payload) of the records that fitted no template.
+      passed_over: how many large records hold no scalar.
+      damage: what was skipped.
+      shared: whether the arrays of `parts` hold what belongs to other files.
     """
-    passed_over = [i for i in singles[frames.lengths[singles] >= _LARGE].tolist() if _is_other(buffer, frames, i)]
-    if passed_over:
-        singles = np.setdiff1d(singles, passed_over)
-    sound = payloads_sound(buffer, frames.starts[singles], frames.lengths[singles])
-    read = decoder.read_singly((i, _payload(buffer, frames, i)) for i in singles[sound].tolist())
-    parts = {tag: [part] for tag, part in templated.items()}
+    read = decoder.read_singly(singles)
     for tag, points in read.points.items():
         parts.setdefault(tag, []).append(_single_part(points, tag in read.wide))
     if passed_over:
-        read.other["large record"] += len(passed_over)
-    damage = [*frames.damage, *(_damaged(frames, i) for i in (*bad, *singles[~sound].tolist()))]
-    columns, problems = _named(parts)
+        read.other["large record"] += passed_over
+    columns, problems = _named(parts, shared)
     last_wall = max([read.last_wall, *(_latest(column.wall) for column in columns.values())])
     return Chunk(
         columns=columns,
@@ -175,59 +231,36 @@ def _chunk(
     )
 
 
-def _by_template(
-    buffer: Bytes,
-    starts: Positions,
-    index: Indices,
-    length: int,
-    parts: dict[bytes, list[_Part]],
-    bad: list[Indices],
-) -> Indices:
-    """Decodes records of one length; returns those that fit no template."""
+def _by_template(buffer: Bytes, starts: Positions, length: int, parts: _Parts) -> Indices:
+    """Decodes records of one length; returns those (indices into `starts`) that fit no template."""
     unfit: list[Indices] = []
+    index = np.arange(len(starts))
+    heads = starts - HEADER
     # A row reaches a few bytes beyond its record: the buffer's last record may have none.
-    outside = starts[index] + width(length) > len(buffer)
+    outside = heads + width(HEADER + length + FOOTER) > len(buffer)
     if outside.any():
         unfit.append(index[outside])
         index = index[~outside]
-    known = iter(_LAYOUTS.of(length))
+    known = iter(_SINGLE.of(length))
     for _ in range(_MOST_LAYOUTS):
         if not len(index):
             break
         gatherer = next(known, None)
         if gatherer is None:
-            gatherer = _new_gatherer(buffer, int(starts[index[0]]), length)
-            if gatherer is None:
+            start = int(starts[index[0]])
+            template = wire.template(buffer[start : start + length].tobytes(), _OWN_TAGS)
+            if template is None:
                 unfit.append(index[:1])
                 index = index[1:]
                 continue
-        found = gatherer.gather(buffer, starts[index])
+            gatherer = Gatherer([template])
+            _SINGLE.add(gatherer)
+        found = gatherer.gather(buffer, heads[index])
         taken = index[found.fits]
         index = index[~found.fits]
         if len(taken):
-            bad.append(taken[~found.sound])
-            _add(found, taken, gatherer, parts)
+            parts.add(gatherer, heads[taken], found.records)
     return np.concatenate([*unfit, index])
-
-
-def _new_gatherer(buffer: Bytes, start: int, length: int) -> Optional[Gatherer]:
-    template = wire.template(buffer[start : start + length].tobytes(), _OWN_TAGS)
-    if template is None:
-        return None
-    gatherer = Gatherer(template)
-    _LAYOUTS.add(gatherer)
-    return gatherer
-
-
-def _add(found: Gathered, taken: Indices, gatherer: Gatherer, parts: dict[bytes, list[_Part]]) -> None:
-    """Adds the sound records to `parts`."""
-    step, wall, values = found.step, found.wall, found.values
-    if not found.sound.all():
-        taken, step, wall = taken[found.sound], step[found.sound], wall[found.sound]
-        values = [value[found.sound] for value in values]
-    for place, (slot, value) in enumerate(zip(gatherer.template.values, values)):
-        number = value.astype(np.float64 if slot.dtype in wire.WIDE else np.float32, copy=False)
-        parts[slot.tag].append(_Part(taken * _PLACES + place, step, wall, number))
 
 
 def _by_length(lengths: Positions) -> list[Indices]:
@@ -242,58 +275,17 @@ def _by_length(lengths: Positions) -> list[Indices]:
 
 
 def _single_part(points: list[tuple[int, int, int, float, float]], wide: bool) -> _Part:
-    index, place, step, wall, value = zip(*points)
+    record, place, step, wall, value = zip(*points)
     return _Part(
-        np.array(index, np.int64) * _PLACES + np.array(place, np.int64),
+        np.array(record, np.int64) + np.array(place, np.int64),
+        0,
         np.array(step, np.int64),
         np.array(wall, np.float64),
         np.array(value, np.float64 if wide else np.float32),
     )
 
 
-def _by_file(parts: dict[bytes, list[_Part]], bounds: Indices) -> list[dict[bytes, _Part]]:
-    """What each file holds of each tag, in the order of the file.
-
-    Args:
-      parts: by tag.
-      bounds: index of each file's first record, and the number of all records.
-    """
-    files: list[dict[bytes, _Part]] = [{} for _ in bounds[1:]]
-    for tag, tag_parts in parts.items():
-        whole = _merged([part for part in tag_parts if len(part.order)] or tag_parts[:1])
-        if len(files) == 1:
-            files[0][tag] = whole
-            continue
-        cut = np.searchsorted(whole.order, bounds * _PLACES).tolist()
-        for i, (first, stop) in enumerate(zip(cut[:-1], cut[1:])):
-            if first < stop:
-                # Copies: a run that is dropped must not be kept in memory by another.
-                part = slice(first, stop)
-                files[i][tag] = _Part(
-                    whole.order[part].copy(), whole.step[part].copy(), whole.wall[part].copy(), whole.value[part].copy()
-                )
-    return files
-
-
-def _merged(parts: list[_Part]) -> _Part:
-    """One part with the points of all, in the order of the file."""
-    if len(parts) == 1:
-        return parts[0]
-    parts = sorted(parts, key=lambda part: int(part.order[0]))
-    joined = _Part(
-        np.concatenate([part.order for part in parts]),
-        np.concatenate([part.step for part in parts]),
-        np.concatenate([part.wall for part in parts]),
-        np.concatenate([part.value for part in parts]),
-    )
-    if (np.diff(joined.order) > 0).all():
-        return joined
-    # A stable sort merges stretches that are in order already.
-    place = np.argsort(joined.order, kind="stable")
-    return _Part(joined.order[place], joined.step[place], joined.wall[place], joined.value[place])
-
-
-def _named(parts: dict[bytes, list[_Part]]) -> tuple[dict[str, Column], list[str]]:
+def _named(parts: dict[bytes, list[_Part]], shared: bool) -> tuple[dict[str, Column], list[str]]:
     """The columns by the names of their tags; says which tags are not UTF-8."""
     by_name: dict[str, list[_Part]] = collections.defaultdict(list)
     problems: list[str] = []
@@ -301,9 +293,30 @@ def _named(parts: dict[bytes, list[_Part]]) -> tuple[dict[str, Column], list[str
         name = tag.decode("utf-8", "replace")
         if name.encode("utf-8") != tag:
             problems.append(f"tag {name!r} is not UTF-8; the bytes that are not are replaced")
-        by_name[name].extend(part for part in tag_parts if len(part.order))
-    merged = {name: _merged(name_parts) for name, name_parts in sorted(by_name.items()) if name_parts}
-    return {name: Column(part.step, part.wall, part.value) for name, part in merged.items()}, problems
+        by_name[name].extend(tag_parts)
+    return {name: _merged(by_name[name], shared) for name in sorted(by_name)}, problems
+
+
+def _merged(parts: list[_Part], shared: bool) -> Column:
+    """The points of all parts, in the order of the file.
+
+    Args:
+      parts: of one tag.
+      shared: copy them in any case: a run that is dropped must not be kept in memory by another.
+    """
+    if len(parts) == 1 and not shared:
+        return Column(parts[0].step, parts[0].wall, parts[0].value)
+    parts.sort(key=lambda part: int(part.record[0]) + part.place)
+    column = Column(
+        np.concatenate([part.step for part in parts]),
+        np.concatenate([part.wall for part in parts]),
+        np.concatenate([part.value for part in parts]),
+    )
+    lasts = [int(part.record[-1]) + part.place for part in parts]
+    if all(last < int(part.record[0]) + part.place for last, part in zip(lasts, parts[1:])):
+        return column
+    order = np.argsort(np.concatenate([part.record + part.place for part in parts]), kind="stable")
+    return Column(column.step[order], column.wall[order], column.value[order])
 
 
 def _latest(wall: npt.NDArray[np.float64]) -> float:
@@ -313,17 +326,11 @@ def _latest(wall: npt.NDArray[np.float64]) -> float:
     return last if math.isfinite(last) else float(wall[np.isfinite(wall)].max(initial=-math.inf))
 
 
-def _damaged(frames: Frames, i: int) -> Damage:
-    start = int(frames.starts[i])
-    return Damage(start - HEADER, start + int(frames.lengths[i]) + FOOTER, "the record's checksum is wrong")
+def _moved(frames: Frames, by: int) -> Frames:
+    damage = tuple(dataclasses.replace(d, start=d.start + by, stop=d.stop + by) for d in frames.damage)
+    return Frames(frames.starts + by, frames.lengths, frames.end + by, damage)
 
 
-def _payload(buffer: Bytes, frames: Frames, i: int) -> bytes:
-    start = int(frames.starts[i])
-    return buffer[start : start + int(frames.lengths[i])].tobytes()
-
-
-def _is_other(buffer: Bytes, frames: Frames, i: int) -> bool:
-    """Whether a large record holds no scalar."""
-    start = int(frames.starts[i])
-    return not wire.may_hold_scalars(buffer[start : start + int(frames.lengths[i])].data, _OWN_TAGS)
+def _is_other(buffer: Bytes, start: int, length: int) -> bool:
+    """Whether a record is large and holds no scalar."""
+    return length >= _LARGE and not wire.may_hold_scalars(buffer[start : start + length].data, _OWN_TAGS)

@@ -166,7 +166,6 @@ def _short_headers(buffer: Bytes) -> tuple[Positions, Positions]:
     """Every position with a length below `_SHORT` and its right CRC, and the lengths there."""
     found = [np.empty(0, np.int64)]
     found_lengths = [np.empty(0, np.int64)]
-    table = _length_crcs()
     last = len(buffer) - HEADER
     for begin in range(0, last + 1, _SEARCH):
         chunk = buffer[begin : begin + _SEARCH + HEADER - 1]
@@ -175,12 +174,22 @@ def _short_headers(buffer: Bytes) -> tuple[Positions, Positions]:
         zero = chunk[2:] == 0
         pair = zero[:-1] & zero[1:]
         candidates = np.flatnonzero(pair[:count] & pair[2 : count + 2] & pair[4 : count + 4])
-        head = rows(chunk, candidates, HEADER).view("<u4")
-        length = head[:, 0]
-        agrees = np.take(table, length, mode="clip") == head[:, 2]
+        length = short_lengths(chunk, candidates)
+        agrees = length >= 0
         found.append(candidates[agrees] + begin)
-        found_lengths.append(length[agrees].astype(np.int64))
+        found_lengths.append(length[agrees])
     return np.concatenate(found), np.concatenate(found_lengths)
+
+
+def short_lengths(buffer: Bytes, positions: Positions) -> Positions:
+    """The length below `_SHORT` that begins at each position, -1 where there is none with its right CRC.
+
+    The `HEADER` bytes from each position lie inside of the buffer.
+    """
+    head = rows(buffer, positions, HEADER).view("<u4")
+    length = head[:, 0]
+    agrees = (head[:, 1] == 0) & (np.take(_length_crcs(), length, mode="clip") == head[:, 2]) & (length < _SHORT)
+    return np.where(agrees, length.astype(np.int64), -1)
 
 
 def _long_header(buffer: Bytes, position: int) -> Optional[int]:

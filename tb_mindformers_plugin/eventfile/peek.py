@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from tb_mindformers_plugin.eventfile import framing, storage
+from tb_mindformers_plugin.eventfile import storage
 from tb_mindformers_plugin.eventfile.columns import Chunk, joined
 from tb_mindformers_plugin.eventfile.decode import Decoder
 
@@ -28,12 +28,12 @@ def peek(path: str) -> tuple[Chunk, bool]:
         size = file.stat.size
         head = np.frombuffer(file.read(0, size if _is_small(size) else _HEAD_BYTES), np.uint8)
         decoder = Decoder()
-        first = decoder.decode(head, framing.scan(head))
+        first, _ = decoder.decode(head)
         if _is_small(size):
             return first, True
         tail = np.frombuffer(file.read(size - _TAIL_BYTES, size), np.uint8)
     # A tail begins in the middle of a record, which is no damage.
-    last = dataclasses.replace(decoder.decode(tail, framing.scan(tail)), damage=())
+    last = dataclasses.replace(decoder.decode(tail)[0], damage=())
     return joined([first, last]), bool(last.columns)
 
 

@@ -7,7 +7,7 @@ from typing import Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from tb_mindformers_plugin.eventfile import framing, storage
+from tb_mindformers_plugin.eventfile import storage
 from tb_mindformers_plugin.eventfile.columns import Chunk, joined
 from tb_mindformers_plugin.eventfile.decode import Decoder, decode_together
 
@@ -41,14 +41,11 @@ class EventFile:
         self._seen: Tuple[int, object] = (-1, None)
         self._decoder = Decoder()
 
-    def read(self, most_bytes: Optional[int] = None) -> Chunk:
+    def read(self) -> Chunk:
         """Returns what the file gained since the last call.
 
         A record that is not complete yet waits for a later call. A file that shrank or was replaced
         is read from its beginning, and the chunk says so.
-
-        Args:
-          most_bytes: read no more than about this much (None: all there is).
 
         Raises:
           OSError: the file cannot be opened or read.
@@ -66,10 +63,9 @@ class EventFile:
             if anew:
                 self._identity, self._position, self._decoder = stat.identity, 0, Decoder()
                 self._tail = ready = b""
-            stop = stat.size if most_bytes is None else min(stat.size, self._position + most_bytes)
-            self._seen = (stop, stat.version)
+            self._seen = (stat.size, stat.version)
             try:
-                chunks = self._blocks(file, stop, ready)
+                chunks = self._blocks(file, stat.size, ready)
             except OSError:
                 if anew:
                     self._identity = None
@@ -92,22 +88,19 @@ class EventFile:
                     raise
                 break  # what came before is not lost; the next call tries again
             ready = b""
-            buffer = np.frombuffer(data, np.uint8)
-            frames = framing.scan(buffer)
-            end = frames.end
+            there = self._position + len(data)
+            chunk, end = self._decoder.decode(np.frombuffer(data, np.uint8), more=there < stop)
             if end == 0:
-                if self._position + len(data) >= stop or len(data) < size:
+                if there >= stop or len(data) < size:
                     break  # what is left is a record that is not complete yet
                 size *= 4  # a record that is larger than the block
                 continue
             size = _BLOCK
-            chunk = self._decoder.decode(buffer, frames)
-            base, self._position = self._position, self._position + end
-            if base + len(data) >= stop:
+            chunks.append(_moved(chunk, self._position))
+            self._position += end
+            if there >= stop:
                 ready = data[end:]  # the beginning of a record, most likely: not worth another request
             self._tail = data[end - _TAIL : end] if end >= _TAIL else (self._tail + data[:end])[-_TAIL:]
-            damage = tuple(dataclasses.replace(d, start=d.start + base, stop=d.stop + base) for d in chunk.damage)
-            chunks.append(dataclasses.replace(chunk, damage=damage))
         return chunks
 
 
@@ -145,20 +138,20 @@ def _decode_batch(
     if not batch:
         return {}
     buffer = np.frombuffer(b"".join(data for _, _, data in batch), np.uint8)
-    bases = np.cumsum([0, *(len(data) for _, _, data in batch)]).tolist()
-    frames = [_moved(framing.scan(buffer[a:b]), a) for a, b in zip(bases[:-1], bases[1:])]
+    bounds = np.cumsum([0, *(len(data) for _, _, data in batch)])
     decoders = [Decoder() for _ in batch]
     found: dict[int, Union[Chunk, OSError]] = {}
-    chunks = decode_together(buffer, frames, decoders)
-    for (i, stat, data), base, frame, decoder, chunk in zip(batch, bases, frames, decoders, chunks):
-        file, end = files[i], frame.end - base
+    decoded = decode_together(buffer, bounds, decoders)
+    for (i, stat, data), base, decoder, (chunk, stop) in zip(batch, bounds.tolist(), decoders, decoded):
+        file, end = files[i], stop - base
         file._identity, file._position, file._decoder = stat.identity, end, decoder
         file._seen, file._tail = (stat.size, stat.version), data[max(0, end - _TAIL) : end]
-        damage = tuple(dataclasses.replace(d, start=d.start - base, stop=d.stop - base) for d in chunk.damage)
-        found[i] = dataclasses.replace(chunk, anew=True, damage=damage)
+        found[i] = dataclasses.replace(_moved(chunk, -base), anew=True)
     return found
 
 
-def _moved(frames: framing.Frames, by: int) -> framing.Frames:
-    damage = tuple(dataclasses.replace(d, start=d.start + by, stop=d.stop + by) for d in frames.damage)
-    return framing.Frames(frames.starts + by, frames.lengths, frames.end + by, damage)
+def _moved(chunk: Chunk, by: int) -> Chunk:
+    if not (by and chunk.damage):
+        return chunk
+    damage = tuple(dataclasses.replace(d, start=d.start + by, stop=d.stop + by) for d in chunk.damage)
+    return dataclasses.replace(chunk, damage=damage)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from typing import Any, Optional, Sequence
+import functools
+import itertools
+from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
 import numpy.typing as npt
@@ -115,6 +117,7 @@ class RunContents:
         self._copied: dict[str, int] = {}
         self._smoothed: dict[tuple[str, int], tuple[float, npt.NDArray[np.float32]]] = {}
         self._writers = writers([file.columns for file in self._files])
+        self._restarts = [self._file_restarts(writer) for writer in range(max(self._writers, default=0) + 1)]
         manifests = [manifest for file in self._files for manifest in file.manifests]
         #: The newest manifest that could be read; an empty one where there is none.
         self.manifest: RunManifest = manifests[-1] if manifests else RunManifest()
@@ -123,10 +126,12 @@ class RunContents:
         self.events = [event for file in self._files for event in file.events]
         #: Scalar tags, sorted.
         self.tags = sorted({tag for file in self._files for tag in file.columns})
+        named = tuple(self.manifest.roles.items()), tuple(self.manifest.units.items())
+        roles, framework = _resolved(tuple(self.tags), *named)
         #: Role -> the series that plays it.
-        self.roles: dict[str, RoleMatch] = resolve(self.tags, self.manifest.roles, self.manifest.units)
+        self.roles: dict[str, RoleMatch] = dict(roles)
         #: The framework whose names the tags follow, where that can be told.
-        self.framework = framework_of(self.tags)
+        self.framework = framework
         #: (file name, stretch) that was skipped for being damaged.
         self.damage = [(file.name, damage) for file in self._files for damage in file.damage]
         #: What could not be read, each a sentence.
@@ -211,16 +216,14 @@ class RunContents:
             segments: list[Segment] = []
             first: Optional[Segmentation] = None
             copied = 0
-            for writer in range(max(self._writers, default=0) + 1):
-                mine = [file for file, w in zip(self._files, self._writers) if w == writer]
-                parts = [(file, column) for file in mine for column in [file.column(tag)] if column is not None]
+            for writer, restarts in enumerate(self._restarts):
+                columns = [file.column(tag) for file, w in zip(self._files, self._writers) if w == writer]
+                parts = [column for column in columns if column is not None]
                 if not parts:
                     continue
-                columns = {id(file): column for file, column in parts}
-                whole = joined_columns([column for _, column in parts])
-                lengths = [len(columns[id(file)]) if id(file) in columns else 0 for file in mine]
-                starts = np.cumsum([0, *lengths])[:-1].tolist()
-                found = segment(whole.step, starts, self._file_restarts(writer))
+                whole = joined_columns(parts)
+                starts = list(itertools.accumulate((len(column or ()) for column in columns), initial=0))[:-1]
+                found = segment(whole.step, starts, restarts)
                 first = first or found
                 segments.extend(_segments_of(whole, found))
                 if len(parts) > 1 or len(found.current) < len(whole):
@@ -239,11 +242,12 @@ class RunContents:
         A property of the run, not of a series: a loss that resumed at step 60 also supersedes the
         eval loss of step 80, which is not written again before step 100.
         """
+        mine = [file for file, other in zip(self._files, self._writers) if other == writer]
+        if len(mine) < 2:
+            return [None for _ in mine]
         found: list[Optional[int]] = []
         reached: dict[str, int] = {}
-        for file, other in zip(self._files, self._writers):
-            if other != writer:
-                continue
+        for file in mine:
             spans = file.spans()
             resumed = file.manifests[0].resumed_from if file.manifests else None
             # A file of other series goes on beside this one: only a series that both have can go back.
@@ -257,6 +261,17 @@ class RunContents:
             for tag, (_, last) in spans.items():
                 reached[tag] = max(last, reached.get(tag, last))
         return found
+
+
+_Pairs = Tuple[Tuple[str, str], ...]
+
+
+@functools.lru_cache(maxsize=256)
+def _resolved(
+    tags: tuple[str, ...], roles: _Pairs, units: _Pairs
+) -> tuple[tuple[tuple[str, RoleMatch], ...], Optional[str]]:
+    """The roles of `tags` and the framework: runs of one project log the same."""
+    return tuple(resolve(tags, dict(roles), dict(units)).items()), framework_of(tags)
 
 
 def _unwrapped(files: Sequence[FileContents]) -> list[FileContents]:
@@ -274,7 +289,7 @@ def _unwrapped(files: Sequence[FileContents]) -> list[FileContents]:
 
 
 def _negative(column: Column) -> bool:
-    return len(column) > 0 and int(column.step.min()) < 0
+    return len(column) > 0 and bool(np.minimum.reduce(column.step) < 0)
 
 
 def _segments_of(column: Column, found: Segmentation) -> list[Segment]:

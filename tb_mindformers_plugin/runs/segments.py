@@ -74,7 +74,7 @@ def segment(
         just goes on. A restart counts for every series of the run, also for one that has not
         logged since.
     """
-    if (np.diff(step) > 0).all() and not any(r is not None for r in file_restarts):
+    if (step[1:] > step[:-1]).all() and not any(r is not None for r in file_restarts):
         return Segmentation(current=np.arange(len(step)))
     position = np.arange(len(step))
     written_again = np.zeros(len(step), bool)

@@ -25,6 +25,8 @@ def writers(files: Sequence[Columns]) -> list[int]:
     Args:
       files: for each file, in reading order, its columns by tag.
     """
+    if len(files) < 2:
+        return [0 for _ in files]
     spans = [_span(columns) for columns in files]
     groups: list[list[int]] = []
     found: list[int] = []

@@ -161,14 +161,6 @@ def test_no_point_is_lost_or_doubled_where_a_read_fails(memory, monkeypatch):
     assert steps(first) + steps(rest) == list(range(20))
 
 
-def test_a_part_of_an_object_and_then_the_rest(memory):
-    memory.pipe_file("/logs/events.out.tfevents.1", WHOLE)
-    reader = EventFile(URL)
-    first = steps(reader.read(most_bytes=200))
-    assert 0 < len(first) < 20
-    assert first + steps(reader.read()) == list(range(20))
-
-
 def test_a_peek_at_an_object(memory):
     many = event_bytes.version() + b"".join(event_bytes.scalars(step, loss=step) for step in range(2000))
     memory.pipe_file("/logs/events.out.tfevents.1", many)
