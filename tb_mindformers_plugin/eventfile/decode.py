@@ -11,7 +11,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
-from typing import Any, Iterable, Sequence
+from typing import Any, Iterable, NamedTuple, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -90,22 +90,40 @@ class _Parts:
             for start, length in bad[np.argsort(bad[:, 0])].tolist()
         ]
 
-    def by_file(self, bounds: Positions) -> list[dict[bytes, list[_Part]]]:
-        """What each file holds of each tag."""
-        files: list[dict[bytes, list[_Part]]] = [{} for _ in bounds[1:]]
+    def by_file(self, bounds: Positions) -> tuple[list[dict[bytes, list[_Piece]]], npt.NDArray[np.float64]]:
+        """What each file holds of each tag, and the latest finite wall time of that (-inf: none)."""
+        files: list[dict[bytes, list[_Piece]]] = [{} for _ in bounds[1:]]
+        latest = np.full(len(files), -np.inf)
         for tag, parts in self.points.items():
             for part in parts:
-                cut = np.searchsorted(part.record, bounds).tolist()
-                for file, first, stop in zip(files, cut[:-1], cut[1:]):
-                    if first < stop:
-                        mine = part
-                        if stop - first < len(part.record):
-                            some = slice(first, stop)
-                            mine = _Part(
-                                part.record[some], part.place, part.step[some], part.wall[some], part.value[some]
-                            )
-                        file.setdefault(tag, []).append(mine)
-        return files
+                cut = np.searchsorted(part.record, bounds)
+                some = np.flatnonzero(cut[1:] > cut[:-1])
+                begins, stops = cut[some], cut[some + 1]
+                finite = np.isfinite(part.wall)
+                wall = part.wall if finite.all() else np.where(finite, part.wall, -np.inf)
+                if len(some):
+                    latest[some] = np.maximum(latest[some], np.maximum.reduceat(wall, begins))
+                firsts, lasts = part.record[begins] + part.place, part.record[stops - 1] + part.place
+                for file, first, last, begin, stop in np.stack([some, firsts, lasts, begins, stops], axis=1).tolist():
+                    files[file].setdefault(tag, []).append(_Piece(first, last, begin, stop, part))
+        return files, latest
+
+
+class _Piece(NamedTuple):
+    """Some of the points of a part; of two pieces of a tag the lesser comes first.
+
+    Attributes:
+      first: what to sort its first point by.
+      last: what to sort its last point by.
+      begin, stop: which points of the part.
+      part: the points.
+    """
+
+    first: int
+    last: int
+    begin: int
+    stop: int
+    part: _Part
 
 
 _SINGLE = Layouts()
@@ -156,12 +174,12 @@ def decode_together(
     found = rounds.find(buffer, begins, stops, _OWN_TAGS)
     for stretch in found.stretches:
         parts.add(stretch.gatherer, stretch.starts, stretch.records)
-    rests = [Frames(found.starts, found.lengths, 0, ())]
+    rests = []
     for begin, position, stop in zip(begins.tolist(), found.ends.tolist(), stops.tolist()):
         later = more and position > begin and stop - position < rounds.WORTH
-        rests.append(_moved(framing.scan(buffer[position : position if later else stop]), position))
-    starts = np.concatenate([rest.starts for rest in rests])
-    lengths = np.concatenate([rest.lengths for rest in rests])
+        rests.append(_frames(buffer, position, position if later else stop))
+    starts = np.concatenate([found.starts, *(rest.starts for rest in rests)])
+    lengths = np.concatenate([found.lengths, *(rest.lengths for rest in rests)])
 
     alone: list[Indices] = [np.empty(0, np.int64)]
     for index in _by_length(lengths):
@@ -180,54 +198,70 @@ def decode_together(
 
     damage = parts.damage()
     at_damage = np.searchsorted([d.start for d in damage], bounds).tolist()
-    at_single = np.searchsorted(starts, bounds).tolist()
-    chunks = []
-    for file, (decoder, points, rest) in enumerate(zip(decoders, parts.by_file(bounds), rests[1:])):
-        mine = slice(at_single[file], at_single[file + 1])
-        chunk = _chunk(
-            decoder,
-            points,
-            [(s, buffer[s : s + n].tobytes()) for s, n in zip(starts[mine][sound[mine]], lengths[mine][sound[mine]])],
-            int(np.count_nonzero(other[mine])),
-            [*rest.damage, *damage[at_damage[file] : at_damage[file + 1]]],
-            shared=len(decoders) > 1,
+    payloads = [(s, buffer[s : s + n].tobytes()) for s, n in zip(starts[sound].tolist(), lengths[sound].tolist())]
+    at_payload = np.searchsorted(starts[sound], bounds).tolist()
+    passed_over = np.diff(np.searchsorted(starts[other], bounds)).tolist()
+    pieces, latest = parts.by_file(bounds)
+    return [
+        (
+            _chunk(
+                decoders[file],
+                pieces[file],
+                payloads[at_payload[file] : at_payload[file + 1]],
+                passed_over[file],
+                [*rest.damage, *damage[at_damage[file] : at_damage[file + 1]]],
+                float(latest[file]),
+                shared=len(decoders) > 1,
+            ),
+            rest.end,
         )
-        chunks.append((chunk, rest.end))
-    return chunks
+        for file, rest in enumerate(rests)
+    ]
+
+
+def _frames(buffer: Bytes, begin: int, stop: int) -> Frames:
+    """The records between two positions of the buffer."""
+    if begin == stop:
+        return Frames(np.empty(0, np.int64), np.empty(0, np.int64), stop, ())
+    frames = framing.scan(buffer[begin:stop])
+    damage = tuple(dataclasses.replace(d, start=d.start + begin, stop=d.stop + begin) for d in frames.damage)
+    return Frames(frames.starts + begin, frames.lengths, frames.end + begin, damage)
 
 
 def _chunk(
     decoder: Decoder,
-    parts: dict[bytes, list[_Part]],
+    pieces: dict[bytes, list[_Piece]],
     singles: Sequence[tuple[int, bytes]],
     passed_over: int,
     damage: Sequence[Damage],
+    latest: float,
     shared: bool,
 ) -> Chunk:
     """What one file holds: what was decoded by templates, and what its single records add.
 
     Args:
       decoder: the file's.
-      parts: by tag.
+      pieces: by tag.
       singles: (position, payload) of the records that fitted no template.
       passed_over: how many large records hold no scalar.
       damage: what was skipped.
-      shared: whether the arrays of `parts` hold what belongs to other files.
+      latest: finite wall time of any point.
+      shared: whether the arrays of `pieces` hold what belongs to other files.
     """
     read = decoder.read_singly(singles)
     for tag, points in read.points.items():
-        parts.setdefault(tag, []).append(_single_part(points, tag in read.wide))
+        pieces.setdefault(tag, []).append(_single_piece(points, tag in read.wide))
     if passed_over:
         read.other["large record"] += passed_over
-    columns, problems = _named(parts, shared)
-    last_wall = max([read.last_wall, *(_latest(column.wall) for column in columns.values())])
+    columns, problems = _named(pieces, shared)
+    latest = max(read.last_wall, latest)
     return Chunk(
         columns=columns,
         health=tuple(read.health),
         damage=tuple(sorted(damage, key=lambda d: d.start)),
         problems=(*read.problems, *problems),
         other_records=dict(read.other),
-        last_wall=last_wall if math.isfinite(last_wall) else None,
+        last_wall=latest if math.isfinite(latest) else None,
     )
 
 
@@ -274,61 +308,52 @@ def _by_length(lengths: Positions) -> list[Indices]:
     return np.split(order, edges)
 
 
-def _single_part(points: list[tuple[int, int, int, float, float]], wide: bool) -> _Part:
+def _single_piece(points: list[tuple[int, int, int, float, float]], wide: bool) -> _Piece:
     record, place, step, wall, value = zip(*points)
-    return _Part(
+    part = _Part(
         np.array(record, np.int64) + np.array(place, np.int64),
         0,
         np.array(step, np.int64),
         np.array(wall, np.float64),
         np.array(value, np.float64 if wide else np.float32),
     )
+    return _Piece(record[0] + place[0], record[-1] + place[-1], 0, len(points), part)
 
 
-def _named(parts: dict[bytes, list[_Part]], shared: bool) -> tuple[dict[str, Column], list[str]]:
+def _named(pieces: dict[bytes, list[_Piece]], shared: bool) -> tuple[dict[str, Column], list[str]]:
     """The columns by the names of their tags; says which tags are not UTF-8."""
-    by_name: dict[str, list[_Part]] = collections.defaultdict(list)
+    by_name: dict[str, list[_Piece]] = collections.defaultdict(list)
     problems: list[str] = []
-    for tag, tag_parts in parts.items():
+    for tag, tag_pieces in pieces.items():
         name = tag.decode("utf-8", "replace")
         if name.encode("utf-8") != tag:
             problems.append(f"tag {name!r} is not UTF-8; the bytes that are not are replaced")
-        by_name[name].extend(tag_parts)
+        by_name[name].extend(tag_pieces)
     return {name: _merged(by_name[name], shared) for name in sorted(by_name)}, problems
 
 
-def _merged(parts: list[_Part], shared: bool) -> Column:
-    """The points of all parts, in the order of the file.
+def _merged(pieces: list[_Piece], shared: bool) -> Column:
+    """The points of all pieces, in the order of the file.
 
     Args:
-      parts: of one tag.
+      pieces: of one tag.
       shared: copy them in any case: a run that is dropped must not be kept in memory by another.
     """
-    if len(parts) == 1 and not shared:
-        return Column(parts[0].step, parts[0].wall, parts[0].value)
-    parts.sort(key=lambda part: int(part.record[0]) + part.place)
+    if len(pieces) == 1 and not shared:
+        part = pieces[0].part
+        return Column(part.step, part.wall, part.value)
+    pieces.sort()
     column = Column(
-        np.concatenate([part.step for part in parts]),
-        np.concatenate([part.wall for part in parts]),
-        np.concatenate([part.value for part in parts]),
+        np.concatenate([part.step[begin:stop] for _, _, begin, stop, part in pieces]),
+        np.concatenate([part.wall[begin:stop] for _, _, begin, stop, part in pieces]),
+        np.concatenate([part.value[begin:stop] for _, _, begin, stop, part in pieces]),
     )
-    lasts = [int(part.record[-1]) + part.place for part in parts]
-    if all(last < int(part.record[0]) + part.place for last, part in zip(lasts, parts[1:])):
+    if all(piece.last < following.first for piece, following in zip(pieces, pieces[1:])):
         return column
-    order = np.argsort(np.concatenate([part.record + part.place for part in parts]), kind="stable")
+    record = [part.record[begin:stop] + part.place for _, _, begin, stop, part in pieces]
+    # A stable sort merges stretches that are in order already.
+    order = np.argsort(np.concatenate(record), kind="stable")
     return Column(column.step[order], column.wall[order], column.value[order])
-
-
-def _latest(wall: npt.NDArray[np.float64]) -> float:
-    """The latest finite wall time, or -inf."""
-    last = float(wall.max(initial=-math.inf))
-    # NaN where there is any; then, or where it is infinite, the finite ones have to be picked.
-    return last if math.isfinite(last) else float(wall[np.isfinite(wall)].max(initial=-math.inf))
-
-
-def _moved(frames: Frames, by: int) -> Frames:
-    damage = tuple(dataclasses.replace(d, start=d.start + by, stop=d.stop + by) for d in frames.damage)
-    return Frames(frames.starts + by, frames.lengths, frames.end + by, damage)
 
 
 def _is_other(buffer: Bytes, start: int, length: int) -> bool:

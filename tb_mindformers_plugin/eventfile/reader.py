@@ -9,6 +9,7 @@ import numpy as np
 
 from tb_mindformers_plugin.eventfile import storage
 from tb_mindformers_plugin.eventfile.columns import Chunk, joined
+from tb_mindformers_plugin.eventfile.crc32c import Bytes
 from tb_mindformers_plugin.eventfile.decode import Decoder, decode_together
 
 # Bytes read and decoded at a time: bounds the memory beside the columns.
@@ -111,41 +112,39 @@ def read_together(files: Sequence[EventFile]) -> list[Union[Chunk, OSError]]:
     each byte.
     """
     found: dict[int, Union[Chunk, OSError]] = {}
-    batch: list[tuple[int, storage.Stat, bytes]] = []
-    size = 0
+    batch: list[tuple[int, storage.Stat]] = []
+    buffer = np.empty(0 if len(files) < 2 else _BATCH + _BLOCK, np.uint8)  # the same for all batches
+    bounds = [0]
     for i, file in enumerate(files):
         try:
             with file._storage.open(file._place) as opened:
-                if opened.stat.size <= _BLOCK and not file._position:
-                    data = opened.read(0, opened.stat.size)
-                    batch.append((i, opened.stat, data))
-                    size += len(data)
+                size = opened.stat.size
+                if size <= min(_BLOCK, len(buffer)) and not file._position:
+                    read = opened.read_into(buffer.data[bounds[-1] : bounds[-1] + size])
+                    batch.append((i, opened.stat))
+                    bounds.append(bounds[-1] + read)
                 else:
                     found[i] = file.read()
         except OSError as error:
             found[i] = error
-        if size >= _BATCH:
-            found.update(_decode_batch(files, batch))
-            batch, size = [], 0
-    found.update(_decode_batch(files, batch))
+        if bounds[-1] >= _BATCH:
+            found.update(_decode_batch(files, batch, buffer, bounds))
+            batch, bounds = [], [0]
+    found.update(_decode_batch(files, batch, buffer, bounds))
     return [found[i] for i in range(len(files))]
 
 
 def _decode_batch(
-    files: Sequence[EventFile], batch: Sequence[tuple[int, storage.Stat, bytes]]
+    files: Sequence[EventFile], batch: Sequence[tuple[int, storage.Stat]], buffer: Bytes, bounds: Sequence[int]
 ) -> dict[int, Union[Chunk, OSError]]:
     """Decodes the beginnings of files, and has each file go on behind what was read."""
-    if not batch:
-        return {}
-    buffer = np.frombuffer(b"".join(data for _, _, data in batch), np.uint8)
-    bounds = np.cumsum([0, *(len(data) for _, _, data in batch)])
     decoders = [Decoder() for _ in batch]
     found: dict[int, Union[Chunk, OSError]] = {}
-    decoded = decode_together(buffer, bounds, decoders)
-    for (i, stat, data), base, decoder, (chunk, stop) in zip(batch, bounds.tolist(), decoders, decoded):
-        file, end = files[i], stop - base
-        file._identity, file._position, file._decoder = stat.identity, end, decoder
-        file._seen, file._tail = (stat.size, stat.version), data[max(0, end - _TAIL) : end]
+    decoded = decode_together(buffer[: bounds[-1]], np.array(bounds), decoders) if batch else []
+    for (i, stat), base, decoder, (chunk, stop) in zip(batch, bounds, decoders, decoded):
+        file = files[i]
+        file._identity, file._position, file._decoder = stat.identity, stop - base, decoder
+        file._seen, file._tail = (stat.size, stat.version), buffer[max(base, stop - _TAIL) : stop].tobytes()
         found[i] = dataclasses.replace(_moved(chunk, -base), anew=True)
     return found
 

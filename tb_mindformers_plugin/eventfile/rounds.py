@@ -8,7 +8,7 @@ rows of a table. What is between rounds, and files without any, are left to be f
 from __future__ import annotations
 
 import dataclasses
-from typing import Optional
+from typing import Iterator, Optional
 
 import numpy as np
 import numpy.typing as npt
@@ -229,18 +229,14 @@ class _Search:
         return files
 
 
-def _repetitions(lengths: Positions) -> list[tuple[int, int]]:
-    """(first record, how many records) of what might be a round, the shortest rounds first."""
-    found = []
+def _repetitions(lengths: Positions) -> Iterator[tuple[int, int]]:
+    """Yields (first record, how many records) of what might be a round, the shortest rounds first."""
     for period in range(1, _MOST_RECORDS + 1):
         breaks = np.flatnonzero(lengths[period:] != lengths[:-period])
         edges = np.concatenate([[-1], breaks, [max(0, len(lengths) - period)]])
         long_enough = np.flatnonzero(np.diff(edges) > max(_FEWEST, period))
-        if len(long_enough):
-            first = int(edges[long_enough[0]]) + 1
-            if first <= _MOST_BEFORE:
-                found.append((first, period))
-    return found
+        if len(long_enough) and edges[long_enough[0]] < _MOST_BEFORE:
+            yield int(edges[long_enough[0]]) + 1, period
 
 
 def find(buffer: Bytes, begins: Positions, stops: Positions, own_tags: frozenset[bytes]) -> Rounds:

@@ -101,6 +101,9 @@ class OpenFile(Protocol):
     def read(self, start: int, stop: int) -> bytes:
         """Returns the bytes from `start` to before `stop`; fewer where the file ends. Raises OSError."""
 
+    def read_into(self, target: memoryview) -> int:
+        """Fills `target` with the file's first bytes; returns how many there were. Raises OSError."""
+
     def __enter__(self) -> OpenFile: ...
 
     def __exit__(
@@ -166,6 +169,9 @@ class _LocalFile:
         self._file.seek(start)
         return self._file.read(stop - start)
 
+    def read_into(self, target: memoryview) -> int:
+        return self._file.readinto(target)
+
     def __enter__(self) -> _LocalFile:
         return self
 
@@ -220,6 +226,11 @@ class _RemoteFile:
 
     def read(self, start: int, stop: int) -> bytes:
         return self._storage.read(self._path, start, stop) if start < stop else b""
+
+    def read_into(self, target: memoryview) -> int:
+        data = self.read(0, len(target))
+        target[: len(data)] = data
+        return len(data)
 
     def __enter__(self) -> _RemoteFile:
         return self
