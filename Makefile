@@ -10,6 +10,7 @@ PORT ?= 6006
 
 DEMO = .venv
 TEST = .venv-test
+BENCH = .venv-bench
 SOURCES := $(shell find tb_mindformers_plugin frontend -type f \
 	-not -path '*/node_modules/*' -not -path '*/static/*' -not -path '*/__pycache__/*' 2>/dev/null)
 
@@ -81,13 +82,19 @@ chromium:
 demo-logs: $(TEST)/installed
 	$(TEST)/bin/python demo_logs/make.py
 
-benchmarks: $(TEST)/installed
-	$(TEST)/bin/python -m venv .venv-bench
-	.venv-bench/bin/python -m pip install -qq . -r benchmarks/requirements.txt
-	.venv-bench/bin/python benchmarks/run.py
+benchmarks: $(BENCH)/installed chromium
+	$(BENCH)/bin/python benchmarks/run.py
+
+$(BENCH)/installed: setup.py pyproject.toml benchmarks/requirements.txt $(SOURCES)
+	@echo "Installing into $(BENCH) ..."
+	@$(call new-venv,$(DEMO_PYTHON),$(BENCH))
+	@$(BENCH)/bin/python -m pip install -qq --upgrade pip
+	@$(BENCH)/bin/python -m pip install -qq . -r benchmarks/requirements.txt
+	@rm -rf build
+	@touch $@
 
 compat: $(TEST)/installed
 	$(TEST)/bin/python tests/packaging/compat.py
 
 clean:
-	rm -rf $(DEMO) $(TEST) .venv-bench build dist *.egg-info tb_mindformers_plugin/static frontend/node_modules
+	rm -rf $(DEMO) $(TEST) $(BENCH) build dist *.egg-info tb_mindformers_plugin/static frontend/node_modules

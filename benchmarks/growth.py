@@ -1,4 +1,4 @@
-"""P11: how cold load (P1) and the answer for all runs (P4) grow with the points."""
+"""P11: how cold load (P1), the answer for all runs (P4) and all rules (P10) grow with the points."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Callable, Sequence
 
 from all_runs import series, tab_buckets
 from cold_load import load
+from diagnosis import diagnosed
 from generate import SHAPES, Written, written
 from measure import Table, at_most, interleaved, median, spread
 from rivals import rust_load, tensorboard
@@ -33,6 +34,7 @@ def tables(directory: pathlib.Path, scale: float, repeat: int) -> list[Table]:
             ("P1: EventFile.read", functools.partial(load, "eventfile")),
             ("P1: open_logdir and every curve", functools.partial(load, "logdir")),
             ("P1: Rust data server", lambda one: rust_load(one.path)),
+            ("P10: all rules", diagnosed),
         ):
             calls = {str(times): functools.partial(measure, one) for times, one in zip(TIMES, sets)}
             _row(table, f"{title}, {name}", field, sets, interleaved(calls, repeat))

@@ -13,6 +13,8 @@ import pathlib
 import platform
 import sys
 import tempfile
+import time
+import traceback
 
 QUESTIONS = {
     "P1": "cold_load",
@@ -21,6 +23,7 @@ QUESTIONS = {
     "P4": "all_runs",
     "P5": "refresh",
     "P6": "browser",
+    "P10": "diagnosis",
     "P11": "growth",
     "spike": "spike",
 }
@@ -58,10 +61,19 @@ def main() -> None:
     print(f"- {_versions()}")
     print(f"- {os.cpu_count()} cores ({platform.machine()}), load average {os.getloadavg()[0]:.1f} at the beginning")
     print(f"- scale {arguments.scale:g}; medians of {arguments.repeat} interleaved measurements\n", flush=True)
+    failed = []
     for question in asked:
-        module = importlib.import_module(QUESTIONS[question])
-        for table in module.tables(arguments.dir, arguments.scale, arguments.repeat):
-            print(f"{table}\n", flush=True)
+        begin = time.monotonic()
+        try:
+            module = importlib.import_module(QUESTIONS[question])
+            for table in module.tables(arguments.dir, arguments.scale, arguments.repeat):
+                print(f"{table}\n", flush=True)
+        except Exception:  # one that cannot be asked here (no browser, say) must not cost the others their answers
+            failed.append(question)
+            print(f"### {question}: FAILED\n\n```\n{traceback.format_exc()}```\n", flush=True)
+        print(f"(took {time.monotonic() - begin:.0f} s, load average {os.getloadavg()[0]:.1f})\n", flush=True)
+    if failed:
+        sys.exit(f"no figures for {', '.join(failed)}")
 
 
 def _versions() -> str:

@@ -8,7 +8,7 @@ import urllib.parse
 
 import numpy as np
 from event_records import Layout, encoded, file_version
-from measure import Table
+from measure import Goal, Table
 from rivals import tensorboard
 
 STEP, VALUE = 567_891, 9.875
@@ -30,7 +30,7 @@ def tables(directory: pathlib.Path, scale: float, repeat: int) -> list[Table]:
     table = Table(
         "spike",
         f"a loss of {VALUE} at step {at:,} alone, in {steps:,} steps",
-        ("asked", "points sent", "largest loss after the first tenth", "the spike"),
+        ("asked", "points sent", "largest loss after the first tenth", "the spike", "goal"),
         ("Training Health is asked for the whole run at once, TensorBoard for what its Scalars tab draws.",),
     )
     ours = [y for x, y in zip(segment["x"], segment["max"]) if x > steps / 10]
@@ -39,7 +39,9 @@ def tables(directory: pathlib.Path, scale: float, repeat: int) -> list[Table]:
         (f"POST series, {BUCKETS:,} buckets", len(segment["x"]), ours),
         ("TensorBoard's scalars route", len(sampled), theirs),
     ):
-        table.add(title, f"{sent:,}", f"{max(values):.4g}", "there" if max(values) == VALUE else "LOST")
+        there = max(values) == VALUE
+        goal = Goal(f"{VALUE} exactly", there) if values is ours else None
+        table.add(title, f"{sent:,}", f"{max(values):.4g}", "there" if there else "LOST", goal)
     return [table]
 
 

@@ -19,8 +19,8 @@ from tb_mindformers_plugin.runs.summary import RunSummary, summarise, unreadable
 
 logger = logging.getLogger("tb_mindformers_plugin")
 
-#: (path, size, version) of each file of a run: what a summary was made of.
-State = Tuple[Tuple[str, int, object], ...]
+#: Each file of a run and what is known of it, None where it is out of reach: what a summary is made of.
+State = Tuple[Tuple[str, Optional[storage.Stat]], ...]
 
 
 class _File:
@@ -95,7 +95,11 @@ class Run:
                 self._contents = RunContents([file.snapshot() for file in self._read.values()])
             return self._contents
 
-    def summary(self, read: bool = False) -> RunSummary:
+    def state(self) -> State:
+        """Returns the files as they are at this moment."""
+        return tuple((path, _stat(path)) for path in self._files.files)
+
+    def summary(self, read: bool = False, state: Optional[State] = None) -> RunSummary:
         """Returns what a listing says of the run.
 
         Of a run that is in memory it is exact. Of another it is what it was when the run was read, or
@@ -103,9 +107,10 @@ class Run:
 
         Args:
           read: read the run for it.
+          state: of the files, where that has just been asked for.
         """
         with self._lock:
-            state = tuple(_state(path) for path in self._files.files)
+            state = self.state() if state is None else state
             exact = read or self._read is not None
             if self._summary is None or state != self._summary_of or exact > self._summary.exact:
                 self._summary, self._summary_of = self._summarised(exact), state
@@ -136,11 +141,6 @@ class Run:
         """Bytes that the run takes in memory."""
         contents = self._contents
         return 0 if contents is None else contents.nbytes
-
-    @property
-    def size(self) -> int:
-        """Bytes of the run's files."""
-        return sum(_size(path) for path in self._files.files)
 
     def _peeked(self) -> Optional[RunContents]:
         """What the ends of the files say: the first for what was logged, the last for how far it came.
@@ -205,19 +205,11 @@ def read_together(runs: Sequence[Run]) -> None:
             file.take(chunk)
 
 
-def _state(path: str) -> Tuple[str, int, object]:
+def _stat(path: str) -> Optional[storage.Stat]:
     try:
-        found = storage.stat(path)
+        return storage.stat(path)
     except OSError:
-        return path, -1, None
-    return path, found.size, found.version
-
-
-def _size(path: str) -> int:
-    try:
-        return storage.stat(path).size
-    except OSError:
-        return -1
+        return None
 
 
 def _unreadable(name: str, error: OSError) -> str:

@@ -16,7 +16,7 @@ from tb_mindformers_plugin.eventfile.peek import peek
 from tb_mindformers_plugin.roles import resolve
 from tb_mindformers_plugin.runs.contents import RunContents
 from tb_mindformers_plugin.runs.discovery import Discovery, Root, discover, roots
-from tb_mindformers_plugin.runs.run import Run, read_together
+from tb_mindformers_plugin.runs.run import Run, State, read_together
 from tb_mindformers_plugin.runs.summary import RunSummary
 
 DEFAULT_MEMORY = 2 * 2**30
@@ -119,15 +119,16 @@ class RunStore:
           read_all: read every run for it.
         """
         runs = self._runs
+        states = {name: run.state() for name, run in runs.items()}
         left = sys.maxsize if read_all else _LISTING_BYTES
         read = set()
-        for name in sorted(runs, key=lambda name: _newest(runs[name]), reverse=True):
-            size = runs[name].size
+        for name in sorted(runs, key=lambda name: _newest(states[name]), reverse=True):
+            size = sum(stat.size for _, stat in states[name] if stat)
             if size <= left:
                 left -= size
                 read.add(name)
         look = self._readers.map if self._remote else map
-        found = list(look(lambda name: runs[name].summary(read=name in read), runs))
+        found = list(look(lambda name: runs[name].summary(name in read, states[name]), runs))
         self._keep(name for name in runs if name in read)
         return found
 
@@ -184,14 +185,8 @@ class RunStore:
         return self._active
 
 
-def _newest(run: Run) -> float:
-    times = []
-    for path in run.files:
-        try:
-            times.append(storage.stat(path).modified)
-        except OSError:
-            continue
-    return max(times, default=0.0)
+def _newest(state: State) -> float:
+    return max((stat.modified for _, stat in state if stat), default=0.0)
 
 
 def _has_metrics(path: str) -> bool:
