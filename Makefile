@@ -31,7 +31,8 @@ help:
 	@echo "make unit       only the tests that take seconds"
 	@echo "make demo-logs  train the demo runs again (minutes)"
 	@echo "make compat     the wheel on every Python and TensorBoard named in CONTRIBUTING.md"
-	@echo "make benchmarks the tables of benchmarks/, beside TensorBoard's own (an hour, some GB)"
+	@echo "make benchmarks the tables of benchmarks/, beside TensorBoard's own (half an hour, some GB)"
+	@echo "                ARGS=\"--scale 0.05 --repeat 3\" for a quick try"
 	@echo "make clean      remove both environments and what builds leave behind"
 
 demo: $(DEMO)/installed
@@ -83,7 +84,7 @@ demo-logs: $(TEST)/installed
 	$(TEST)/bin/python demo_logs/make.py
 
 benchmarks: $(BENCH)/installed chromium
-	$(BENCH)/bin/python benchmarks/run.py
+	$(BENCH)/bin/python benchmarks/run.py $(ARGS)
 
 $(BENCH)/installed: setup.py pyproject.toml benchmarks/requirements.txt $(SOURCES)
 	@echo "Installing into $(BENCH) ..."
