@@ -1,9 +1,9 @@
-"""Decodes framed records into columns.
+"""Decodes the bytes of event files into columns.
 
 Event files repeat themselves: the records of one tag (or of one set of tags logged together) differ
-in nothing but step, wall time and values. So records of equal length are decoded together by a
-template made from the first of them, whatever their order in the file. What fits no template goes
-through the protobuf library.
+in nothing but step, wall time and values. So what comes in rounds is decoded as such; of the rest,
+records of equal length are decoded together by a template made from the first of them, whatever
+their order in the file. What fits no template goes through the protobuf library.
 """
 
 from __future__ import annotations
