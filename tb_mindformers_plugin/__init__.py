@@ -10,16 +10,30 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tb_mindformers_plugin.callback import GradNormTrainOneStepCell, TrainingHealthCallback
+    from tb_mindformers_plugin.callback import (
+        AdjustableSchedule,
+        GradNormTrainOneStepCell,
+        ReduceLr,
+        TrainingHealthCallback,
+    )
     from tb_mindformers_plugin.writer import HealthWriter
 
 __version__ = "0.1.0"
 
-__all__ = ["GradNormTrainOneStepCell", "HealthWriter", "TrainingHealthCallback", "__version__"]
+__all__ = [
+    "AdjustableSchedule",
+    "GradNormTrainOneStepCell",
+    "HealthWriter",
+    "ReduceLr",
+    "TrainingHealthCallback",
+    "__version__",
+]
 
 _HOME = {
+    "AdjustableSchedule": "tb_mindformers_plugin.callback",
     "GradNormTrainOneStepCell": "tb_mindformers_plugin.callback",
     "HealthWriter": "tb_mindformers_plugin.writer",
+    "ReduceLr": "tb_mindformers_plugin.callback",
     "TrainingHealthCallback": "tb_mindformers_plugin.callback",
 }
 

@@ -5,7 +5,9 @@ This is the only package that imports mindspore.
 
 from __future__ import annotations
 
+from tb_mindformers_plugin.callback.actions import ReduceLr
+from tb_mindformers_plugin.callback.adjustable import AdjustableSchedule
 from tb_mindformers_plugin.callback.callback import TrainingHealthCallback
 from tb_mindformers_plugin.callback.step_cell import GradNormTrainOneStepCell
 
-__all__ = ["GradNormTrainOneStepCell", "TrainingHealthCallback"]
+__all__ = ["AdjustableSchedule", "GradNormTrainOneStepCell", "ReduceLr", "TrainingHealthCallback"]

@@ -8,8 +8,10 @@ from typing import Any, Callable, Mapping, Optional, Union
 
 from mindspore.train import Callback
 
+from tb_mindformers_plugin.callback.actions import ReduceLr
 from tb_mindformers_plugin.callback.complaints import Complaints
 from tb_mindformers_plugin.callback.distributed import find_placement
+from tb_mindformers_plugin.callback.lr_control import checked_control
 from tb_mindformers_plugin.callback.session import Continuation, TrainingSession
 from tb_mindformers_plugin.callback.settings import checked_settings
 
@@ -54,7 +56,7 @@ class TrainingHealthCallback(Callback):  # type: ignore[misc]
     stage. Under data parallelism its loss is that of its own part of the batch.
 
     Nothing that goes wrong in here stops the training: it is logged once, through logging's
-    ``tb_mindformers_plugin``. Only a wrong argument raises, when the callback is made.
+    ``tb_mindformers_plugin``. Only a wrong argument raises, when the callback is made or the training begins.
 
     Args:
       log_dir: directory of the run; made when the training begins.
@@ -64,11 +66,21 @@ class TrainingHealthCallback(Callback):  # type: ignore[misc]
       tokens_per_step: tokens of one step over all devices, >= 1.
       total_steps: steps of the whole training, >= 1; by default epochs times steps per epoch.
       hparams: hyper-parameters for the run's manifest, a mapping that JSON can hold.
-      on_alert: a callable for findings. It is checked and kept; this version makes no findings
-        while training, so it is not called yet.
+      on_alert: called with each `tb_mindformers_plugin.health.Finding` when it is found, and again if it
+        becomes worse. What it raises is logged once.
+      reduce_lr: reduce the learning rate when the grad norm explodes: `ReduceLr`, a mapping of its fields,
+        or True for its defaults.
+      stop_on: stop the training at the first finding of this severity, "critical" or "warning", or worse.
+
+    While the training runs, the rules non_finite, loss_spike, grad_explosion, loss_divergence, loss_rising,
+    loss_scale_collapse and throughput_drop (docs/rules.md) read what is logged. What they find is an
+    ``alert`` in the event file, a line in the log, and a call of `on_alert`; nothing else happens unless
+    `reduce_lr` or `stop_on` ask for it. What is done is an ``action`` in the event file. Both see the
+    logged steps only, so they act the sooner the smaller `log_every` is.
 
     Raises:
-      TypeError, ValueError: a wrong argument; the message names it, its value and what is allowed.
+      TypeError, ValueError: a wrong argument; the message names it, its value and what is allowed. When
+        the training begins: ValueError where `reduce_lr` or `stop_on` cannot be done in it.
     """
 
     def __init__(
@@ -81,6 +93,8 @@ class TrainingHealthCallback(Callback):  # type: ignore[misc]
         total_steps: Optional[int] = None,
         hparams: Optional[Mapping[str, Any]] = None,
         on_alert: Optional[Callable[..., Any]] = None,
+        reduce_lr: Union[ReduceLr, Mapping[str, Any], bool, None] = None,
+        stop_on: Optional[str] = None,
     ) -> None:
         super().__init__()
         self._settings = checked_settings(
@@ -92,6 +106,8 @@ class TrainingHealthCallback(Callback):  # type: ignore[misc]
             total_steps=total_steps,
             hparams=hparams,
             on_alert=on_alert,
+            reduce_lr=reduce_lr,
+            stop_on=stop_on,
         )
         self._complaints = Complaints()
         self._session: Optional[TrainingSession] = None
@@ -116,12 +132,13 @@ class TrainingHealthCallback(Callback):  # type: ignore[misc]
     def on_train_begin(self, run_context: Any) -> None:
         """Opens the event file and writes the manifest."""
         self._finish(None)  # A training before that ended without a word.
+        cb_params = run_context.original_args()
+        control = checked_control(self._settings, cb_params) if self._settings.acts else None
         try:
-            cb_params = run_context.original_args()
             self._complaints, self._ended = Complaints(), None
             placement = find_placement(cb_params.get("train_network"))
             if placement.writes:
-                self._session = TrainingSession(self._settings, cb_params, placement, self._previous)
+                self._session = TrainingSession(self._settings, cb_params, placement, self._previous, control)
         except OSError as error:
             self._say("begin", f"cannot write to {self._settings.log_dir}; the training goes on without it", error)
         except Exception as error:
@@ -133,6 +150,8 @@ class TrainingHealthCallback(Callback):  # type: ignore[misc]
         if session is not None:
             try:
                 session.step_end(run_context.original_args())
+                if session.stop_reason is not None:
+                    run_context.request_stop()
             except Exception as error:
                 self._say("step", "a step cannot be logged", error)
 

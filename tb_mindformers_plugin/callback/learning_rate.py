@@ -8,6 +8,7 @@ import mindspore
 import numpy as np
 from mindspore import Parameter, Tensor, nn
 
+from tb_mindformers_plugin.callback.adjustable import AdjustableSchedule
 from tb_mindformers_plugin.callback.device_values import as_float
 from tb_mindformers_plugin.callback.schedule import describe
 from tb_mindformers_plugin.schedules import learning_rate
@@ -31,6 +32,7 @@ class LearningRateReader:
     list or dynamic table                           the table, copied once; its last entry past the end
     a schedule of MindSpore or mindformers          its formula (`schedule`), on the host
     any other ``LearningRateSchedule``              a call of the cell (1 to 18 ms)
+    `AdjustableSchedule`                            its base as above, times its factor
     grouped                                         each distinct learning rate as above
     ``mindspore.experimental.optim``, ``mint.optim``  ``param_groups[i]["lr"]``
     ==============================================  =====================================================
@@ -41,17 +43,19 @@ class LearningRateReader:
     """
 
     def __init__(self, optimizer: Any) -> None:
-        self.optimizer = _unwrapped(optimizer)
+        self.optimizer = unwrapped(optimizer)
         self._sources: list[_Source] = []
         self.schedule: Optional[dict[str, Any]] = None
-        self.fixed = False
+        #: Whether it can be assigned anew, so that a copy of it says nothing.
+        self.assignable = False
         if hasattr(self.optimizer, "param_groups"):
             groups = list(self.optimizer.param_groups)
             self._sources = [_from_group(group) for group in groups[:MOST_GROUPS]]
         elif self.optimizer is not None:
-            rates = _distinct(getattr(self.optimizer, "learning_rate", None))
+            rates = distinct(getattr(self.optimizer, "learning_rate", None))
             self._sources = [source for source in map(_source, rates[:MOST_GROUPS]) if source is not None]
-            self.fixed = bool(rates) and not getattr(self.optimizer, "dynamic_lr", False)
+            fixed = bool(rates) and not getattr(self.optimizer, "dynamic_lr", False)
+            self.assignable = fixed or any(isinstance(rate, AdjustableSchedule) for rate in rates)
             self.schedule = _described(rates[0]) if rates else None
 
     @property
@@ -86,7 +90,8 @@ class LearningRateReader:
         return [value for value in values if value is not None]
 
 
-def _unwrapped(optimizer: Any) -> Any:
+def unwrapped(optimizer: Any) -> Any:
+    """Returns the optimizer inside of wrappers, the one whose learning rate counts."""
     # nn.LARS has a learning_rate of 0 for show; what counts is the optimizer inside.
     for _ in range(4):
         inner = getattr(optimizer, "opt", None)
@@ -99,7 +104,7 @@ def _unwrapped(optimizer: Any) -> Any:
     return optimizer
 
 
-def _distinct(rates: Any) -> list[Any]:
+def distinct(rates: Any) -> list[Any]:
     """Returns the different learning rates of a grouped optimizer, which repeats them per weight."""
     if rates is None:
         return []
@@ -116,6 +121,8 @@ def _source(rate: Any) -> Optional[_Source]:
         if inner.ndim == 0:
             return lambda i: as_float(inner)
         return _from_table(inner.asnumpy())
+    if isinstance(rate, AdjustableSchedule):
+        return _adjusted(rate)
     known = describe(rate)
     if known is not None:
         return lambda i: learning_rate(known, i)
@@ -132,7 +139,24 @@ def _described(rate: Any) -> Optional[dict[str, Any]]:
         if inner.ndim == 0:
             return {"kind": "constant", "peak": float(table[0])}
         return {"kind": "table", "peak": float(table.max()), "points": int(table.size)}
+    if isinstance(rate, AdjustableSchedule):
+        base, factor = describe(rate.base), as_float(rate.factor)
+        if base is None or factor is None or factor == 1.0:
+            return base
+        return {"kind": "scaled", "scale": factor, "base": base, "peak": factor * base["peak"]}
     return describe(rate)
+
+
+def _adjusted(rate: AdjustableSchedule) -> Optional[_Source]:
+    base = _source(rate.base)
+    if base is None:
+        return None
+
+    def adjusted(i: int) -> Optional[float]:
+        lr, factor = base(i), as_float(rate.factor)
+        return None if lr is None or factor is None else lr * factor
+
+    return adjusted
 
 
 def _from_table(table: np.ndarray[Any, Any]) -> _Source:

@@ -15,9 +15,12 @@ from tb_mindformers_plugin.callback.distributed import Placement
 from tb_mindformers_plugin.callback.ema import BiasCorrectedEMA
 from tb_mindformers_plugin.callback.learning_rate import LearningRateReader
 from tb_mindformers_plugin.callback.loss_monitor import LossMonitorFacts, find_loss_monitor_facts
+from tb_mindformers_plugin.callback.lr_control import LearningRateControl
 from tb_mindformers_plugin.callback.position import Position, find_position
 from tb_mindformers_plugin.callback.settings import Settings
 from tb_mindformers_plugin.callback.step_outputs import StepOutputs, read_step_outputs
+from tb_mindformers_plugin.callback.watch import TrainingWatch
+from tb_mindformers_plugin.health.online import HealthMonitor
 from tb_mindformers_plugin.metadata import RunManifest
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.writer import HealthWriter
@@ -35,12 +38,14 @@ class Continuation:
       optimizer_steps: what the optimizer had counted.
       step: the last run step.
       ema: the loss EMA.
+      monitor: the rules, with what they look back on.
     """
 
     optimizer: Optional[Callable[[], Any]]
     optimizer_steps: Optional[int]
     step: int
     ema: BiasCorrectedEMA
+    monitor: HealthMonitor
 
     def goes_on(self, optimizer: Any, optimizer_steps: Optional[int]) -> bool:
         """Tells whether a training with `optimizer`, which counts `optimizer_steps`, goes on from here."""
@@ -57,6 +62,7 @@ class TrainingSession:
       cb_params: the callback's parameters at ``on_train_begin``.
       placement: this process's place in a distributed training.
       previous: where the last training of the same callback ended.
+      control: of the learning rate; None where it is not to be changed.
 
     Raises:
       OSError: the log directory cannot be made or written.
@@ -68,6 +74,7 @@ class TrainingSession:
         cb_params: Mapping[str, Any],
         placement: Placement,
         previous: Optional[Continuation],
+        control: Optional[LearningRateControl] = None,
     ) -> None:
         self._settings = settings
         self._complaints = Complaints()
@@ -77,10 +84,10 @@ class TrainingSession:
         ) or LearningRateReader(None)
         self._optimizer_steps = self._attempt("the optimizer's step count", self._learning_rate.step_count)
         self._monitor = self._attempt("MFLossMonitor", lambda: find_loss_monitor_facts(cb_params)) or LossMonitorFacts()
-        known_start, ema = self._optimizer_steps or 0, None
+        known_start, ema, monitor = self._optimizer_steps or 0, None, None
         if previous is not None and previous.goes_on(self._learning_rate.optimizer, self._optimizer_steps):
             # Not the optimizer's own count: it leaves out the steps that overflowed.
-            known_start, ema = previous.step, previous.ema
+            known_start, ema, monitor = previous.step, previous.ema, previous.monitor
         self.position: Position = find_position(
             cb_params,
             declared_start=self._monitor.initial_step,
@@ -89,9 +96,9 @@ class TrainingSession:
             epochs=self._monitor.epochs,
             total_steps=settings.total_steps,
         )
-        self._ema = (
-            ema if ema is not None and self.position.start == known_start else BiasCorrectedEMA(settings.ema_decay)
-        )
+        if ema is None or self.position.start != known_start:
+            ema, monitor = BiasCorrectedEMA(settings.ema_decay), None
+        self._ema = ema
         self._declared = train_cell.find_declared_outputs(cb_params)
         self._counts_skipped = not train_cell.skips_by_grad_norm(cb_params)
         self._loss_scale = self._attempt("the loss scale", lambda: train_cell.find_loss_scale(cb_params))
@@ -113,6 +120,13 @@ class TrainingSession:
         )
         if self.position.start:
             self._writer.event("resume", self.position.start, resumed_from=self.position.start)
+        monitor = monitor or HealthMonitor(self._writer.manifest)
+        self._watch = TrainingWatch(settings, monitor, control, self._writer.event, self._complaints)
+
+    @property
+    def stop_reason(self) -> Optional[str]:
+        """Why the training is to stop; None while it is not."""
+        return self._watch.stop_reason
 
     def step_end(self, cb_params: Mapping[str, Any]) -> None:
         """Takes note of a step (or of a sink of steps), and logs it when it is due."""
@@ -142,7 +156,7 @@ class TrainingSession:
             then, so the learning rate and skipped steps are left out.
         """
         if self._last_step > self._logged_step:
-            self._log(self._last_step, optimizer_in_step=complete)
+            self._log(self._last_step, optimizer_in_step=complete, act=False)
 
     def flush(self) -> None:
         """Puts what was logged so far on disk."""
@@ -151,6 +165,9 @@ class TrainingSession:
     def end(self, status: str, error: Optional[str] = None) -> None:
         """Writes how the training ended and closes the file."""
         fields: dict[str, Any] = {} if error is None else {"error": error}
+        if self.stop_reason is not None:
+            fields["reason"] = self.stop_reason
+        self._attempt("the last word of the rules", lambda: self._watch.finish(self._last_step))
         try:
             self._writer.event("end", self._last_step, status=status, **fields)
         finally:
@@ -162,9 +179,9 @@ class TrainingSession:
         optimizer = self._learning_rate.optimizer
         # Weak: the callback must not keep a model in memory that its owner gave up.
         reference = None if optimizer is None else weakref.ref(optimizer)
-        return Continuation(reference, steps, self._last_step, self._ema)
+        return Continuation(reference, steps, self._last_step, self._ema, self._watch.monitor)
 
-    def _log(self, step: int, *, optimizer_in_step: bool = True) -> None:
+    def _log(self, step: int, *, optimizer_in_step: bool = True, act: bool = True) -> None:
         since = step - self._logged_step
         every = self._settings.log_every
         self._next_step = (step // every + 1) * every
@@ -204,6 +221,7 @@ class TrainingSession:
             if loss_scale is not None and math.isfinite(loss_scale):  # JSON has no infinity
                 scale["loss_scale"] = loss_scale
             self._writer.event("overflow", step, count=max(skipped, 1), steps=since, **scale)
+        self._watch.step(step, metrics, act=act)
 
     def _skipped(self, steps: int, optimizer_steps_before: Optional[int], outputs: StepOutputs) -> int:
         """Returns how many of the last `steps` steps overflowed, going by what the optimizer left out.
@@ -219,8 +237,8 @@ class TrainingSession:
 
     def _learning_rates(self, step: int, outputs: StepOutputs) -> dict[str, Optional[float]]:
         reader = self._learning_rate
-        if "lr" in outputs.values and not reader.grouped and not reader.fixed:
-            return {}  # A fixed one in the outputs is a copy, which knows nothing of a new assignment.
+        if "lr" in outputs.values and not (reader.grouped or reader.assignable or self._watch.reductions):
+            return {}  # One that is assigned anew is only a copy in the outputs, which knows nothing of it.
         if self._optimizer_steps is None:
             done = step - 1
         else:

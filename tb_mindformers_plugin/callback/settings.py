@@ -9,6 +9,8 @@ import numbers
 import os
 from typing import Any, Callable, Mapping, Optional, Union
 
+from tb_mindformers_plugin.callback.actions import ReduceLr, checked_reduce_lr, checked_stop_on
+
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
@@ -22,6 +24,13 @@ class Settings:
     total_steps: Optional[int]
     hparams: dict[str, Any]
     on_alert: Optional[Callable[..., Any]]
+    reduce_lr: Optional[ReduceLr]
+    stop_on: Optional[str]
+
+    @property
+    def acts(self) -> bool:
+        """Whether the training itself may be changed."""
+        return self.reduce_lr is not None or self.stop_on is not None
 
 
 def checked_settings(
@@ -34,6 +43,8 @@ def checked_settings(
     total_steps: Optional[int],
     hparams: Optional[Mapping[str, Any]],
     on_alert: Optional[Callable[..., Any]],
+    reduce_lr: Union[ReduceLr, Mapping[str, Any], bool, None],
+    stop_on: Optional[str],
 ) -> Settings:
     """Returns the arguments as they are used.
 
@@ -51,6 +62,8 @@ def checked_settings(
         total_steps=None if total_steps is None else _whole("total_steps", total_steps),
         hparams=_json_object("hparams", hparams),
         on_alert=on_alert,
+        reduce_lr=checked_reduce_lr(reduce_lr),
+        stop_on=checked_stop_on(stop_on),
     )
 
 
