@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from typing import Any, Callable, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from tb_mindformers_plugin.compare import AlignmentError, Comparison, Tolerance, compare
 from tb_mindformers_plugin.health.finding import Finding, Text
-from tb_mindformers_plugin.metadata import RunManifest
+from tb_mindformers_plugin.metadata import HealthEvent, RunManifest
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs.contents import RunContents, Segment
 
@@ -108,6 +109,8 @@ class RunSeries:
       restarts: steps at which the run was taken up again, ascending.
       superseded: role -> what restarts left behind, each ascending in step.
       second_writers: files that another process wrote at the same time.
+      lr_changes: (step, factor) of each recorded change of the learning rate: behind the step it, and whatever
+        the schedule does later, is multiplied by the factor. Ascending in step.
       ended: whether the run said that it ended.
       last_wall: latest time of any record; None where unknown.
       now: seconds since the Unix epoch, for what is told from a run's age; None: not to be told.
@@ -121,6 +124,7 @@ class RunSeries:
     restarts: Tuple[int, ...] = ()
     superseded: Mapping[str, Tuple[Series, ...]] = dataclasses.field(default_factory=dict)
     second_writers: Tuple[str, ...] = ()
+    lr_changes: Tuple[Tuple[int, float], ...] = ()
     ended: bool = False
     last_wall: Optional[float] = None
     now: Optional[float] = None
@@ -190,6 +194,7 @@ def of_run(contents: RunContents, now: Optional[float] = None, baseline: Optiona
         restarts=tuple(sorted(contents.segmentation(first.tag).restarts)) if first else (),
         superseded=superseded,
         second_writers=tuple(contents.second_writers),
+        lr_changes=_lr_changes(contents.events),
         ended=contents.ended is not None,
         last_wall=contents.last_wall,
         now=now,
@@ -255,6 +260,19 @@ def of_values(**values: Any) -> RunSeries:
     2
     """
     return of_arrays({role: (np.arange(len(v)), None, v) for role, v in values.items()})
+
+
+def _lr_changes(events: Sequence[HealthEvent]) -> Tuple[Tuple[int, float], ...]:
+    """Changes of the learning rate that hold, of health events in the order of writing."""
+    changes: list[Tuple[int, float]] = []
+    for event in events:
+        factor = event.fields.get("factor")
+        if event.kind == "resume":
+            # What was changed behind the checkpoint is not in it.
+            changes = [change for change in changes if change[0] <= event.step]
+        elif event.fields.get("action") == "reduce_lr" and isinstance(factor, (int, float)) and 0 < factor < math.inf:
+            changes.append((event.step, float(factor)))
+    return tuple(sorted(changes))
 
 
 def _series(role: str, tag: str, segment: Segment) -> Series:

@@ -28,6 +28,7 @@ class History:
         self._columns = {role: (array("q"), array("d")) for role in roles}
         self._manifest = manifest
         self._most_points = most_points
+        self._cut: set[str] = set()
 
     def add(self, step: int, values: Mapping[str, Optional[float]]) -> None:
         """Takes in the values of one step by role, None being absent; of an unknown role, nothing."""
@@ -38,10 +39,16 @@ class History:
                 column.append(value)
                 if len(steps) > self._most_points:
                     del steps[: self._most_points // 2], column[: self._most_points // 2]
+                    self._cut.add(role)
 
     def first_step(self, role: str) -> int:
         """The earliest step that is kept of a role that has points."""
         return self._columns[role][0][0]
+
+    def judged_from(self, role: str) -> int:
+        """The earliest step that is judged as before: just behind a cut, what was before it is missing."""
+        steps = self._columns[role][0]
+        return steps[min(self._most_points // 4, len(steps) - 1)] if role in self._cut else steps[0]
 
     def series(self) -> RunSeries:
         """What the rules get. It is a copy, which stays as it is."""

@@ -222,8 +222,8 @@ class _Watched:
         # What the history has left behind is not judged any more.
         self._told = [t for t in self._told if t.now.last_step >= history.first_step(t.now.role)]
         for told in self._told:
-            whole = told.now.first_step >= history.first_step(told.now.role)
-            if whole and not told.withdrawn and not any(told is other for other in matched):
+            judged = told.now.first_step >= history.judged_from(told.now.role)
+            if judged and not told.withdrawn and not any(told is other for other in matched):
                 told.withdrawn = True
                 alerts.append(Alert(told.id, WITHDRAWN, told.finding, worse=False))
         if any(alert.status == NEW or alert.worse for alert in alerts):

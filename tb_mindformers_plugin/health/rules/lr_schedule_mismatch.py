@@ -2,11 +2,11 @@
 
 Definition: with a declared schedule (of any kind that the callback declares), a relative error above 1 % for
 10 points in a row or more, against the declared values from one step ahead to as many behind as steps were
-skipped. Undeclared: a ratio of neighbours above 1.5, either
-way, that was not foretold by the line through the two points before (within max(a sixth of the larger, 1 %
-of the peak)) nor by their ratio. Warning when it goes above the earlier peak, is undone by its inverse
-within a quarter of the points, falls between pieces that are not flat, or when the learning rate is 0
-outside the warm-up and the last 5 %. Else info.
+skipped, since the newest start of the run. Undeclared: a ratio of neighbours above 1.5, either way, that was
+not foretold by the line through the two points before (within max(a sixth of the larger, 1 % of the peak))
+nor by their ratio. Warning when it goes above the earlier peak, is undone by its inverse within a quarter of
+the points, falls between pieces that are not flat, or when the learning rate is 0 outside the warm-up and
+the last 5 %. Else info. Changes that the run recorded as an action (`reduce_lr`) are taken out first.
 
 Source: measured definition of this project; schedules as MindSpore and MindSpore Transformers define them.
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Optional, Tuple
+from typing import Any, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -76,10 +76,21 @@ def lr_schedule_mismatch(run: RunSeries, parameters: Parameters = Parameters()) 
     lr = run.finite("lr")
     if lr is None or len(lr) < 3 or (lr.value < 0).any():
         return []
-    expected = _declared(run, lr)
+    started = run.manifest.resumed_from or 0
+    newest = lr.picked(slice(lr.at_or_after(started + 1), None)) if started else lr
+    expected = _declared(run, newest) if len(newest) else None
     if expected is not None:
-        return _against(lr, *expected, parameters)
-    return _undeclared(run, lr, parameters)
+        changes = [change for change in run.lr_changes if not started or change[0] > started]
+        return _against(_unchanged(newest, changes), *expected, parameters)
+    return _undeclared(run, _unchanged(lr, run.lr_changes), parameters)
+
+
+def _unchanged(lr: Series, changes: Sequence[Tuple[int, float]]) -> Series:
+    """The learning rate as it would be without the changes that the training's own log tells of."""
+    value = lr.value.copy()
+    for step, factor in changes:
+        value[lr.at_or_after(step + 1) :] /= factor
+    return dataclasses.replace(lr, value=value) if changes else lr
 
 
 def _declared(run: RunSeries, lr: Series) -> Optional[Tuple[Floats, Floats, float]]:
