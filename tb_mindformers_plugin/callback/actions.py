@@ -12,13 +12,16 @@ from tb_mindformers_plugin.health.finding import SEVERITIES, Finding
 #: Severities that can stop a training.
 STOPPING = ("critical", "warning")
 
+# A learning rate that is this close to its floor is at it.
+_LEAST_REDUCTION = 0.99
+
 
 @dataclasses.dataclass(frozen=True)
 class ReduceLr:
     """Multiplies the learning rate when the grad norm explodes.
 
-    On a finding of `grad_explosion` that is a warning or worse, and again after `cooldown` where it still goes
-    on: from the next step on the learning rate, whatever the schedule does later, is `factor` times what it was.
+    On a finding of `grad_explosion` that is a warning or worse: from the next step on the learning rate,
+    whatever the schedule does later, is `factor` times what it was.
 
     Attributes:
       factor: in (0, 1).
@@ -83,23 +86,22 @@ class LrReductions:
         self._settings = settings
         self._last: Optional[int] = None
 
-    def due(self, step: int, lr: Optional[float], explosion: Finding, worse: bool) -> Optional[float]:
-        """Returns the factor for the learning rate that a step asks for; None where none is due.
+    def due(self, step: int, lr: Optional[float], explosion: Finding) -> Optional[float]:
+        """Returns the factor for the learning rate; None where it is not to be reduced now.
 
         Args:
           step: the step.
           lr: the learning rate that it used; None where unknown: then there is no floor.
-          explosion: the latest of the grad norm.
-          worse: whether this step shows that it is one, or that it is worse than it was.
+          explosion: of the grad norm, which this step shows, or shows to be worse than it seemed.
         """
         s = self._settings
-        if not (worse or explosion.last_step == step) or not at_least(explosion.severity, "warning"):
+        if not at_least(explosion.severity, "warning"):
             return None
         # An explosion from before the last reduction is dealt with, whatever becomes known of it.
         if self._last is not None and (explosion.last_step <= self._last or step - self._last < s.cooldown):
             return None
         factor = max(s.factor, s.floor / lr) if lr else s.factor
-        if not factor < 1.0:
+        if factor > _LEAST_REDUCTION:
             return None
         self._last = step
         return factor

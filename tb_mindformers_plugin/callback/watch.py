@@ -59,9 +59,9 @@ class TrainingWatch:
         alerts = self.monitor.update(step, values)
         if alerts:
             self._tell(step, alerts)
-        if act:
-            self._reduce_lr(step, values.get("lr"), alerts)
-            self._stop(step, alerts)
+            if act:
+                self._reduce_lr(step, values.get("lr"), alerts)
+                self._stop(step, alerts)
 
     def finish(self, step: int) -> None:
         """Tells the last word on what was found."""
@@ -91,13 +91,10 @@ class TrainingWatch:
                 self._complaints.say("on_alert", "on_alert raised; the training goes on", error)
 
     def _reduce_lr(self, step: int, lr: Optional[float], alerts: list[Alert]) -> None:
-        if self._due is None or self._control is None:
+        explosion = next((a for a in alerts if a.worse and a.finding.rule == "grad_explosion"), None)
+        if self._due is None or self._control is None or explosion is None:
             return
-        explosion = self.monitor.newest("grad_explosion")
-        if explosion is None:
-            return
-        worse = any(alert.worse and alert.id == explosion.id for alert in alerts)
-        factor = self._due.due(step, lr, explosion.finding, worse)
+        factor = self._due.due(step, lr, explosion.finding)
         if factor is None:
             return
         self._control.multiply(factor)

@@ -45,6 +45,17 @@ WRONG = [
     ("hparams", {"net": object()}, TypeError),
     ("hparams", {"lr": math.nan}, ValueError),
     ("on_alert", "print", TypeError),
+    ("reduce_lr", 0.5, TypeError),
+    ("reduce_lr", {"factor": 1.0}, ValueError),
+    ("reduce_lr", {"factor": "half"}, TypeError),
+    ("reduce_lr", {"cooldown": 0}, ValueError),
+    ("reduce_lr", {"cooldown": 1.5}, TypeError),
+    ("reduce_lr", {"floor": -1e-6}, ValueError),
+    ("reduce_lr", {"floor": math.inf}, ValueError),
+    ("reduce_lr", {"by": 0.5}, ValueError),
+    ("stop_on", "fatal", ValueError),
+    ("stop_on", True, ValueError),
+    ("stop_on", ["critical"], ValueError),
 ]
 
 

@@ -130,10 +130,6 @@ class HealthMonitor:
                 alerts += watched.look(run, self._points, self._history)
         return alerts
 
-    def newest(self, rule: str) -> Optional[Alert]:
-        """Returns the latest finding of a rule as it is now, whether or not its last change was news."""
-        return next((watched.newest() for watched in self._rules if watched.id == rule), None)
-
     def finish(self) -> list[Alert]:
         """Returns the last word on every finding, now that no points will follow."""
         run = self._history.series()
@@ -172,11 +168,6 @@ class _Watched:
     def id(self) -> str:
         """The rule's name."""
         return self._rule.id
-
-    def newest(self) -> Optional[Alert]:
-        """The latest finding."""
-        told = max((t for t in self._told if not t.withdrawn), key=lambda t: t.now.first_step, default=None)
-        return None if told is None else Alert(told.id, CHANGED, told.now, worse=False)
 
     def due(self, points: int, values: Mapping[str, Optional[float]]) -> bool:
         """Whether the rule should look now. Sees every point."""
@@ -257,4 +248,7 @@ def _differs(finding: Finding, told: Finding, exactly: bool) -> bool:
 
 
 def _state(finding: Finding) -> tuple[Any, ...]:
+    """What of a finding is news; of one that is only worth knowing, its severity alone."""
+    if finding.severity == "info":
+        return ("info",)
     return (finding.severity, *((name, value) for name, value in finding.evidence.items() if isinstance(value, bool)))

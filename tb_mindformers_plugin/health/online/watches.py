@@ -2,8 +2,8 @@
 
 A watch sees every point as it comes, in constant time and memory. It decides nothing: it says when the rule
 itself, the same function that reads a whole run, could find something new. So there is one definition
-of each rule, and what is found during a training is what is found in its log afterwards. Sensitive is all
-that a watch has to be: its test is necessary for the rule's, with the rule's own parameters.
+of each rule, and what is found during a training is what is found in its log afterwards. All that a watch
+has to be is sensitive: its test is weaker than the rule's, with the rule's own parameters.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from tb_mindformers_plugin.health.rules import (
     loss_spike,
     non_finite,
 )
+
+# Points of the window that knows the newest level.
+_FEW = 32
 
 Values = Mapping[str, Optional[float]]
 
@@ -90,56 +93,59 @@ class NonFinite:
 
 
 class _Jump(_Certain):
-    """A value far above the 128 before it.
+    """A positive value far above the points before it: the 128 before, or the 32 where the level fell within those.
 
     Args:
-      relative: how far above the median, as a part of it.
-      absolute: how far above the median.
-      z: how far above the median, in sigmas.
+      times: how many times the median.
+      z: how far above the median, in sigmas of the logarithms; half of it is enough for a look.
     """
 
-    def __init__(self, relative: float, absolute: float, z: float) -> None:
-        self._relative, self._absolute, self._z = relative, absolute, z
-        self._window = SortedWindow()
+    def __init__(self, times: float, z: float) -> None:
+        self._absolute, self._z = math.log(times), z / 2
+        self._windows = SortedWindow(), SortedWindow(_FEW)
 
     def _jumped(self, value: float) -> bool:
-        window = self._window
-        jumped = False
-        if len(window) >= LEAST:
-            middle = window.quantile(0.5)
-            up = value - middle
-            if up > self._absolute and up > self._relative * abs(middle):
-                sigma = max(
-                    (window.quantile(0.75) - window.quantile(0.25)) / IQR_OF_NORMAL,
-                    (window.quantile(0.95) - middle) / Q95_TO_SIGMA,
-                )
-                jumped = up > self._z * sigma
-        window.add(value)
+        log = math.log(value)
+        long, short = self._windows
+        jumped = len(long) >= LEAST and (self._is_above(log, long) or self._is_above(log, short))
+        long.add(log)
+        short.add(log)
         return jumped
+
+    def _is_above(self, log: float, window: SortedWindow) -> bool:
+        middle = window.quantile(0.5)
+        up = log - middle
+        if up <= self._absolute:
+            return False
+        sigma = max(
+            (window.quantile(0.75) - window.quantile(0.25)) / IQR_OF_NORMAL,
+            (window.quantile(0.95) - middle) / Q95_TO_SIGMA,
+        )
+        return up > self._z * sigma
 
 
 class LossSpike(_Jump):
     """For `loss_spike`."""
 
     def __init__(self, parameters: loss_spike.Parameters) -> None:
-        super().__init__(relative=parameters.rise, absolute=0.0, z=parameters.z)
+        super().__init__(1 + parameters.rise, parameters.z)
 
     def update(self, values: Values) -> bool:
         """Whether the loss may have jumped."""
         loss = values.get("loss")
-        return loss is not None and math.isfinite(loss) and self._jumped(loss)
+        return loss is not None and 0.0 < loss < math.inf and self._jumped(loss)
 
 
 class GradExplosion(_Jump):
-    """For `grad_explosion`: the logarithm of the grad norm."""
+    """For `grad_explosion`."""
 
     def __init__(self, parameters: grad_explosion.Parameters) -> None:
-        super().__init__(relative=0.0, absolute=math.log(parameters.times), z=parameters.z)
+        super().__init__(parameters.times, parameters.z)
 
     def update(self, values: Values) -> bool:
         """Whether the grad norm may have jumped."""
         norm = values.get("grad_norm")
-        return norm is not None and 0.0 < norm < math.inf and self._jumped(math.log(norm))
+        return norm is not None and 0.0 < norm < math.inf and self._jumped(norm)
 
 
 class LossDivergence(Pace):
