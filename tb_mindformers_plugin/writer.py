@@ -41,6 +41,7 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 from tb_mindformers_plugin import metadata
 from tb_mindformers_plugin.metadata import ManifestError, RunManifest
 from tb_mindformers_plugin.roles import ROLES
+from tb_mindformers_plugin.scalar_record import scalar_record
 
 logger = logging.getLogger("tb_mindformers_plugin")
 
@@ -136,11 +137,9 @@ class HealthWriter:
           ValueError: `step` is no whole number or does not fit 64 bits, a tag is none, or a value is no number.
         """
         if scalars:
-            values = [
-                summary_pb2.Summary.Value(tag=_checked_tag(tag), simple_value=_number(tag, value))
-                for tag, value in scalars.items()
-            ]
-            self._add(_checked_step(step), values, wall_time)
+            checked = {_checked_tag(tag): _number(tag, value) for tag, value in scalars.items()}
+            step = _checked_step(step)
+            self._add(step, scalar_record(step, _checked_wall_time(wall_time), checked))
 
     def event(self, kind: str, step: int, *, wall_time: Optional[float] = None, **fields: Any) -> None:
         """Writes a health event.
@@ -155,7 +154,9 @@ class HealthWriter:
           ManifestError: an unknown kind, or a field with no JSON form.
           ValueError: a bad `step`.
         """
-        self._add(_checked_step(step), [metadata.event_value(kind, fields)], wall_time)
+        summary = summary_pb2.Summary(value=[metadata.event_value(kind, fields)])
+        event = event_pb2.Event(wall_time=_checked_wall_time(wall_time), step=_checked_step(step), summary=summary)
+        self._add(event.step, event.SerializeToString())
         self._ended = self._ended or kind == "end"
 
     def flush(self) -> None:
@@ -214,12 +215,7 @@ class HealthWriter:
             f'give a metric of your own a tag with a slash, as in log(step, **{{"train/{name}": value}})'
         )
 
-    def _add(self, step: int, values: list[summary_pb2.Summary.Value], wall_time: Optional[float]) -> None:
-        event = event_pb2.Event(
-            wall_time=_checked_wall_time(wall_time),
-            step=step,
-            summary=summary_pb2.Summary(value=values),
-        )
+    def _add(self, step: int, record: bytes) -> None:
         if self._is_forked():
             return
         self._last_step = max(self._last_step, step)
@@ -231,7 +227,7 @@ class HealthWriter:
                 return
             assert self._file is not None
             try:
-                self._file.add_event(event)
+                _append(self._file, record)
             except _DISK_ERRORS as error:
                 self._dropped += 1
                 self._fail(error)
@@ -301,6 +297,14 @@ class HealthWriter:
             self._log_dir,
             error,
         )
+
+
+def _append(file: EventFileWriter, record: bytes) -> None:
+    queue = getattr(file, "_async_writer", None)
+    if queue is not None:
+        queue.write(record)  # what add_event does, without a message that has to be made first
+    else:
+        file.add_event(event_pb2.Event.FromString(record))
 
 
 def _close_quietly(file: EventFileWriter, process: int) -> None:

@@ -15,6 +15,7 @@ ORDER = [
     "roles",
     "schedules",
     "language",
+    "scalar_record",
     "writer",
     "eventfile",
     "runs",

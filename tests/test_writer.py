@@ -12,8 +12,8 @@ import time
 import pytest
 from tensorboard.backend.event_processing import event_file_loader
 from tensorboard.compat.proto import event_pb2
+from tensorboard.summary.writer import event_file_writer
 
-from tb_mindformers_plugin import writer as writer_module
 from tb_mindformers_plugin.metadata import ManifestError, RunManifest
 from tb_mindformers_plugin.writer import HealthWriter
 
@@ -194,8 +194,8 @@ def test_failing_disk_is_said_once_and_writing_is_taken_up_again(tmp_path, monke
             raise OSError(28, "No space left on device")
         return real(self, data)
 
-    real = writer_module.EventFileWriter.add_event
-    monkeypatch.setattr(writer_module.EventFileWriter, "add_event", write)
+    real = event_file_writer._AsyncWriter.write
+    monkeypatch.setattr(event_file_writer._AsyncWriter, "write", write)
     with caplog.at_level(logging.WARNING, logger="tb_mindformers_plugin"):
         for step in range(5):
             writer.log(step, loss=1.0)

@@ -22,8 +22,12 @@ def as_float(value: Any) -> Optional[float]:
     Returns:
       The float, or None where `value` is no number, is empty or is complex.
     """
+    if type(value) is float:
+        return value
     if isinstance(value, Tensor):
         value = value.asnumpy()
+    if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind == "f":
+        return float(value.item())  # what nearly all are, the quick way
     if not isinstance(value, (np.ndarray, np.generic, numbers.Real)):
         return None
     array = np.asarray(value)

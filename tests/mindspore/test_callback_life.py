@@ -24,7 +24,8 @@ from small_trainings import (
     regression_net,
     train_regression,
 )
-from tensorboard.summary.writer.event_file_writer import EventFileWriter
+from tensorboard.compat.proto import event_pb2
+from tensorboard.summary.writer import event_file_writer
 
 from tb_mindformers_plugin import TrainingHealthCallback
 from tb_mindformers_plugin.callback import session as session_module
@@ -226,14 +227,14 @@ def test_log_dir_that_cannot_be_made_is_said_once_and_the_training_goes_on(tmp_p
 
 
 def test_disk_that_fills_up_is_said_once_and_the_training_goes_on(tmp_path, log_lines, monkeypatch):
-    whole = EventFileWriter.add_event
+    whole = event_file_writer._AsyncWriter.write
 
-    def full(self, event):
-        if event.step > 4:
+    def full(self, record):
+        if event_pb2.Event.FromString(record).step > 4:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        whole(self, event)
+        whole(self, record)
 
-    monkeypatch.setattr(EventFileWriter, "add_event", full)
+    monkeypatch.setattr(event_file_writer._AsyncWriter, "write", full)
     model = train_regression([TrainingHealthCallback(tmp_path, log_every=1)], steps=12)
     assert int(model._train_network.optimizer.global_step.asnumpy()[0]) == 12
     said = [line for line in log_lines() if line[0] != "DEBUG"]
