@@ -26,6 +26,8 @@ SCENARIOS = {
     "lr_too_high": "char_training",
     "lr_too_high_nan": "char_training",
     "grad_explosion_recovered": "char_training",
+    "grad_explosion_kept_lr": "char_training",
+    "grad_explosion_reduced_lr": "char_training",
     "dynamic_loss_scale_overflow": "loss_scaling",
     "overfit_with_eval": "char_training",
     "killed_and_resumed": "char_training",

@@ -18,7 +18,7 @@ from mindspore.train import Callback, Model
 
 from scenarios.char_model import BATCH, CHARACTERS_PER_STEP, WINDOW, CharModel, CrossEntropy
 from scenarios.corpus import CHARACTERS, read_corpus, windows
-from tb_mindformers_plugin import GradNormTrainOneStepCell, TrainingHealthCallback
+from tb_mindformers_plugin import AdjustableSchedule, GradNormTrainOneStepCell, TrainingHealthCallback
 
 CORPUS_CHARACTERS = 600_000
 
@@ -59,13 +59,27 @@ def lr_too_high_nan(run_dir: Path, steps: int = 3000) -> None:
 
 def grad_explosion_recovered(run_dir: Path, steps: int = 1800, broken_at: int = 900, broken: int = 3) -> None:
     """A damaged stretch of the corpus, one rare character over and over, without clipping."""
-    characters, targets = _batches(steps)
-    rare = CHARACTERS.index("~")
-    stretch = slice(broken_at * BATCH, (broken_at + broken) * BATCH)
-    characters[stretch], targets[stretch] = rare, rare
     net = _network()
     optimizer = nn.Momentum(net.trainable_params(), CosineWithWarmUpLR(0.2, warmup_steps=100, total_steps=steps), 0.9)
-    _train(run_dir, net, optimizer, (characters, targets), hparams=_hparams("Momentum", 0.2))
+    _train(run_dir, net, optimizer, _damaged_batches(steps, broken_at, broken), hparams=_hparams("Momentum", 0.2))
+
+
+def grad_explosion_kept_lr(run_dir: Path) -> None:
+    """The damaged stretch meets a learning rate that is nearly too high; clipping alone does not save the run."""
+    _at_the_edge(run_dir)
+
+
+def grad_explosion_reduced_lr(run_dir: Path) -> None:
+    """The same training, from the same seed, whose callback may reduce the learning rate."""
+    _at_the_edge(run_dir, reduce_lr={"factor": 0.25, "cooldown": 200})
+
+
+def _at_the_edge(run_dir: Path, steps: int = 1200, broken_at: int = 350, broken: int = 3, **action: Any) -> None:
+    net = _network()
+    schedule = AdjustableSchedule(CosineWithWarmUpLR(1.5, warmup_steps=150, total_steps=steps))
+    optimizer = nn.Momentum(net.trainable_params(), schedule, 0.9)
+    batches = _damaged_batches(steps, broken_at, broken)
+    _train(run_dir, net, optimizer, batches, clip_norm=1.0, hparams={**_hparams("Momentum", 1.5), **action}, **action)
 
 
 def overfit_with_eval(run_dir: Path, epochs: int = 60, samples: int = 320) -> None:
@@ -186,6 +200,14 @@ def _batches(steps: int) -> tuple[np.ndarray, np.ndarray]:
     return windows(read_corpus(CORPUS_CHARACTERS), BATCH * steps, WINDOW, seed=0)
 
 
+def _damaged_batches(steps: int, broken_at: int, broken: int) -> tuple[np.ndarray, np.ndarray]:
+    """Batches of which `broken`, behind the first `broken_at`, are one rare character over and over."""
+    characters, targets = _batches(steps)
+    stretch = slice(broken_at * BATCH, (broken_at + broken) * BATCH)
+    characters[stretch] = targets[stretch] = CHARACTERS.index("~")
+    return characters, targets
+
+
 def _dataset(samples: tuple[np.ndarray, np.ndarray], shuffle: bool = False) -> ds.Dataset:
     return ds.NumpySlicesDataset(samples, ["characters", "targets"], shuffle=shuffle).batch(BATCH)
 
@@ -194,9 +216,9 @@ def _cell(net: nn.Cell, optimizer: nn.Cell, clip_norm: Optional[float] = None) -
     return GradNormTrainOneStepCell(nn.WithLossCell(net, CrossEntropy()), optimizer, clip_norm=clip_norm)
 
 
-def _callback(run_dir: Path, hparams: dict[str, Any]) -> TrainingHealthCallback:
+def _callback(run_dir: Path, hparams: dict[str, Any], **action: Any) -> TrainingHealthCallback:
     return TrainingHealthCallback(
-        run_dir, log_every=1, flush_seconds=0.5, tokens_per_step=CHARACTERS_PER_STEP, hparams=hparams
+        run_dir, log_every=1, flush_seconds=0.5, tokens_per_step=CHARACTERS_PER_STEP, hparams=hparams, **action
     )
 
 
@@ -208,8 +230,9 @@ def _train(
     hparams: dict[str, Any],
     clip_norm: Optional[float] = None,
     also: Any = (),
+    **action: Any,
 ) -> None:
-    callbacks = [_callback(run_dir, hparams), *also]
+    callbacks = [_callback(run_dir, hparams, **action), *also]
     Model(_cell(net, optimizer, clip_norm)).train(1, _dataset(samples), callbacks=callbacks, dataset_sink_mode=False)
 
 

@@ -194,7 +194,7 @@ def of_run(contents: RunContents, now: Optional[float] = None, baseline: Optiona
         restarts=tuple(sorted(contents.segmentation(first.tag).restarts)) if first else (),
         superseded=superseded,
         second_writers=tuple(contents.second_writers),
-        lr_changes=_lr_changes(contents.events),
+        lr_changes=lr_changes(contents.events),
         ended=contents.ended is not None,
         last_wall=contents.last_wall,
         now=now,
@@ -262,7 +262,7 @@ def of_values(**values: Any) -> RunSeries:
     return of_arrays({role: (np.arange(len(v)), None, v) for role, v in values.items()})
 
 
-def _lr_changes(events: Sequence[HealthEvent]) -> Tuple[Tuple[int, float], ...]:
+def lr_changes(events: Sequence[HealthEvent]) -> Tuple[Tuple[int, float], ...]:
     """Changes of the learning rate that hold, of health events in the order of writing."""
     changes: list[Tuple[int, float]] = []
     for event in events:

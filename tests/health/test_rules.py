@@ -11,8 +11,8 @@ import pytest
 
 from tb_mindformers_plugin.health import diagnose_arrays
 from tb_mindformers_plugin.health.registry import registry
-from tb_mindformers_plugin.health.series import of_arrays, of_values
-from tb_mindformers_plugin.metadata import RunManifest
+from tb_mindformers_plugin.health.series import lr_changes, of_arrays, of_values
+from tb_mindformers_plugin.metadata import HealthEvent, RunManifest
 
 NAN = np.nan
 
@@ -345,6 +345,44 @@ def test_lr_declared():
     assert (found.severity, found.first_step) == ("warning", 501)
     other = RunManifest(schedule={"kind": "made up"})
     assert find("lr_schedule_mismatch", {"lr": (step, None, lr)}, other) == []
+
+
+def actions(*changes):
+    return [HealthEvent("action", step, 0.0, {"action": "reduce_lr", "factor": factor}) for step, factor in changes]
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_recorded_changes_of_the_lr_are_no_fault(declared):
+    step = np.arange(1, 2001)
+    schedule = {"kind": "cosine", "peak": 1e-3, "end": 0.0, "decay_steps": 2000}
+    planned = 0.5e-3 * (1 + np.cos(np.pi * (step - 1) / 2000))
+    lr = planned * np.where(step > 600, 0.25, 1) * np.where(step > 900, 0.5, 1)
+    manifest = RunManifest(schedule=schedule if declared else None)
+    run = of_arrays({"lr": (step, None, lr)}, manifest)
+    rule = registry()["lr_schedule_mismatch"].function
+    assert rule(run)
+    known = dataclasses.replace(run, lr_changes=lr_changes(actions((600, 0.25), (900, 0.5))))
+    assert rule(known) == []
+    # What else happens to it is one all the same.
+    lr = np.where(step > 1300, 8 * lr, lr)
+    broken = dataclasses.replace(of_arrays({"lr": (step, None, lr)}, manifest), lr_changes=known.lr_changes)
+    assert rule(broken)[0].first_step == 1301
+
+
+def test_a_restart_from_before_a_change_takes_it_back():
+    resume = HealthEvent("resume", 500, 0.0, {"resumed_from": 500})
+    assert lr_changes([*actions((400, 0.5), (600, 0.5)), resume, *actions((700, 0.1))]) == ((400, 0.5), (700, 0.1))
+    odd = [HealthEvent("action", 1, 0.0, {"action": "reduce_lr", "factor": f}) for f in ("x", None, -1, 0, 1e999)]
+    assert lr_changes([*odd, HealthEvent("action", 1, 0.0, {"action": "stop"})]) == ()
+
+
+def test_lr_declared_by_the_newest_start():
+    step = np.arange(1, 1001)
+    lr = np.where(step <= 500, 1e-3, 2.5e-4)
+    schedule = {"kind": "constant", "peak": 2.5e-4}
+    run = {"lr": (step, None, lr)}
+    assert find("lr_schedule_mismatch", run, RunManifest(schedule=schedule, resumed_from=500)) == []
+    assert find("lr_schedule_mismatch", run, RunManifest(schedule=schedule, resumed_from=400))[0].first_step == 401
 
 
 def test_lr_jumps():
