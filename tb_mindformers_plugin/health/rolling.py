@@ -22,7 +22,7 @@ LEAST = 64
 _LONG = 64
 # Windows that are sorted at a time: 16 MB.
 _CHUNK = 16_384
-Q95_TO_SIGMA = 1.645
+_Q95_TO_SIGMA = 1.645
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Baseline:
 
     def sigma(self) -> Floats:
         """(k,) the larger of the sigmas that the middle and the upper tail of the window have."""
-        return np.maximum((self.q75 - self.q25) / IQR_OF_NORMAL, (self.q95 - self.median) / Q95_TO_SIGMA)
+        return np.maximum((self.q75 - self.q25) / IQR_OF_NORMAL, (self.q95 - self.median) / _Q95_TO_SIGMA)
 
     def logs(self) -> Baseline:
         """The same of the logarithms (values at or below 0 count as the smallest number)."""

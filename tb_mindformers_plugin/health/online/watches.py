@@ -14,7 +14,7 @@ from typing import Mapping, Optional, Protocol
 from tb_mindformers_plugin.health.finding import Finding
 from tb_mindformers_plugin.health.online.window import SortedWindow
 from tb_mindformers_plugin.health.robust import IQR_OF_NORMAL, WARMUP_POINTS
-from tb_mindformers_plugin.health.rolling import LEAST, Q95_TO_SIGMA
+from tb_mindformers_plugin.health.rolling import LEAST
 from tb_mindformers_plugin.health.rules import (
     grad_explosion,
     loss_divergence,
@@ -113,15 +113,10 @@ class _Jump(_Certain):
         return jumped
 
     def _is_above(self, log: float, window: SortedWindow) -> bool:
-        middle = window.quantile(0.5)
-        up = log - middle
+        up = log - window.quantile(0.5)
         if up <= self._absolute:
             return False
-        sigma = max(
-            (window.quantile(0.75) - window.quantile(0.25)) / IQR_OF_NORMAL,
-            (window.quantile(0.95) - middle) / Q95_TO_SIGMA,
-        )
-        return up > self._z * sigma
+        return up > self._z * (window.quantile(0.75) - window.quantile(0.25)) / IQR_OF_NORMAL
 
 
 class LossSpike(_Jump):
