@@ -11,7 +11,7 @@ from typing import Any, Optional
 
 import mindspore as ms
 import numpy as np
-from mindformers.core.lr import CosineWithWarmUpLR
+from mindformers.core.lr import ConstantWarmUpLR, CosineWithWarmUpLR
 from mindspore import dataset as ds
 from mindspore import nn
 from mindspore.train import Callback, Model
@@ -74,9 +74,9 @@ def grad_explosion_reduced_lr(run_dir: Path) -> None:
     _at_the_edge(run_dir, reduce_lr={"factor": 0.25, "cooldown": 200})
 
 
-def _at_the_edge(run_dir: Path, steps: int = 1200, broken_at: int = 350, broken: int = 3, **action: Any) -> None:
+def _at_the_edge(run_dir: Path, steps: int = 1000, broken_at: int = 350, broken: int = 3, **action: Any) -> None:
     net = _network()
-    schedule = AdjustableSchedule(CosineWithWarmUpLR(1.5, warmup_steps=150, total_steps=steps))
+    schedule = AdjustableSchedule(ConstantWarmUpLR(1.5, warmup_steps=150, total_steps=steps))
     optimizer = nn.Momentum(net.trainable_params(), schedule, 0.9)
     batches = _damaged_batches(steps, broken_at, broken)
     _train(run_dir, net, optimizer, batches, clip_norm=1.0, hparams={**_hparams("Momentum", 1.5), **action}, **action)
