@@ -22,6 +22,10 @@ Work = Callable[[str], RunReport]
 _SECONDS_A_RUN, _SECONDS_A_BYTE = 0.012, 1e-8
 _SECONDS_A_PROCESS = 2.0
 
+# Whose process it was that died is not known when several were at work: a run is only given up after so many
+# deaths of processes that had no other.
+_TRIES_ALONE = 2
+
 _DIED = "the process that checked it died, twice; the system's log may say why (often: out of memory)"
 
 
@@ -53,7 +57,10 @@ def over_processes(work: Work, runs: Sequence[str], processes: int) -> Iterator[
     """
     suspects = yield from _pooled(work, collections.deque(runs), processes)
     for run in suspects:
-        if (yield from _pooled(work, collections.deque([run]), 1)):
+        for _ in range(_TRIES_ALONE):
+            if not (yield from _pooled(work, collections.deque([run]), 1)):
+                break
+        else:
             yield failed(run, _DIED)
 
 
