@@ -99,6 +99,11 @@ class Run:
         """Returns the files as they are at this moment."""
         return tuple((path, _stat(path)) for path in self._files.files)
 
+    @property
+    def size(self) -> int:
+        """Bytes of the run's files by now, of those that can be looked at."""
+        return size_of(self.state())
+
     def summary(self, read: bool = False, state: Optional[State] = None) -> RunSummary:
         """Returns what a listing says of the run.
 
@@ -203,6 +208,11 @@ def read_together(runs: Sequence[Run]) -> None:
                 fresh.extend(run._begin())
         for file, chunk in zip(fresh, eventfile.read_together([file.source for file in fresh])):
             file.take(chunk)
+
+
+def size_of(state: State) -> int:
+    """Returns the bytes of the files that a look at a run found."""
+    return sum(stat.size for _, stat in state if stat)
 
 
 def _stat(path: str) -> Optional[storage.Stat]:

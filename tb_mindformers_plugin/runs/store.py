@@ -16,7 +16,7 @@ from tb_mindformers_plugin.eventfile.peek import peek
 from tb_mindformers_plugin.roles import resolve
 from tb_mindformers_plugin.runs.contents import RunContents
 from tb_mindformers_plugin.runs.discovery import Discovery, Root, discover, roots
-from tb_mindformers_plugin.runs.run import Run, State, read_together
+from tb_mindformers_plugin.runs.run import Run, State, read_together, size_of
 from tb_mindformers_plugin.runs.summary import RunSummary
 
 DEFAULT_MEMORY = 2 * 2**30
@@ -123,7 +123,7 @@ class RunStore:
         left = sys.maxsize if read_all else _LISTING_BYTES
         read = set()
         for name in sorted(runs, key=lambda name: _newest(states[name]), reverse=True):
-            size = sum(stat.size for _, stat in states[name] if stat)
+            size = size_of(states[name])
             if size <= left:
                 left -= size
                 read.add(name)
