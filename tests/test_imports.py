@@ -27,7 +27,7 @@ ORDER = [
 ]
 
 # What the training side may use: it reads no files and serves nothing.
-CALLBACK_USES = {"metadata", "roles", "writer", "health", "callback"}
+CALLBACK_USES = {"metadata", "roles", "schedules", "writer", "health", "callback"}
 
 
 def imports(path):
