@@ -12,6 +12,8 @@ from typing import Iterator
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.proto import event_pb2
 
+_TOLD = ("kind", "id", "status", "severity", "action", "cause", "old_lr", "new_lr", "resumed_from", "error", "reason")
+
 
 def read_events(run_dir: Path) -> Iterator[event_pb2.Event]:
     """Yields the events of a run, file after file."""
@@ -33,7 +35,9 @@ def summarise(run_dir: Path) -> None:
                 fields = json.loads(value.tensor.string_val[0])
                 kinds[fields["kind"]] += 1
                 if fields["kind"] != "overflow":
-                    others.append(f"{event.step}: {fields}")
+                    # An alert's words and numbers are for its reader.
+                    known = {name: fields[name] for name in _TOLD if name in fields}
+                    others.append(f"{event.step}: {known}")
     size = sum(path.stat().st_size for path in run_dir.iterdir())
     print(f"{run_dir.name}: {size / 1e3:.0f} kB, health events {dict(kinds)} {others}")
     for tag, points in series.items():
