@@ -1,7 +1,7 @@
 """Rule `clip_saturation`: the grad norm is above the clip threshold nearly always.
 
 Definition: behind the warm-up, more than 95 % of the last 500 points lie above the manifest's `grad_clip`.
-Warning when it was not so from the beginning (the first 500 points), or when it still is and their median is
+Warning when it was not so from the beginning (128 points), or when it still is and their median is
 more than twice the threshold; else info: updates that are always shortened a little are a common choice, and
 the norms of a young run are high.
 
@@ -46,6 +46,10 @@ class Parameters:
     warning_times: Times = 2.0
 
 
+# Points behind the warm-up that still are its beginning.
+_YOUNG = 128
+
+
 def clip_saturation(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:
     """Returns one finding for each saturated stretch.
 
@@ -64,9 +68,7 @@ def clip_saturation(run: RunSeries, parameters: Parameters = Parameters()) -> li
     full = above[p.points :] - above[: -p.points] > p.part * p.points
     full[:start] = False
     found = stretches(full, bridge=p.points)
-    return [
-        _finding(norm, threshold, first, last + p.points - 1, first <= start + p.points, p) for first, last in found
-    ]
+    return [_finding(norm, threshold, first, last + p.points - 1, first <= start + _YOUNG, p) for first, last in found]
 
 
 def _finding(norm: Series, threshold: float, first: int, last: int, always: bool, p: Parameters) -> Finding:

@@ -56,9 +56,13 @@ def frequent_overflow(run: RunSeries, parameters: Parameters = Parameters()) -> 
     p = parameters
     scale, curve = run.finite("loss_scale"), run.finite("overflow")
     if curve is not None:
+        if not (curve.value > 0).any():
+            return []
         lost = (curve.value > 0).astype(float)
         steps_apart = np.ones(len(curve))
     elif scale is not None and len(scale) > 1 and (scale.value > 0).all():
+        if not (scale.value[1:] < scale.value[:-1]).any():
+            return []
         curve = scale
         lost = np.maximum(np.rint(-np.diff(np.log2(scale.value), prepend=np.log2(scale.value[0]))), 0)
         steps_apart = np.diff(scale.step, prepend=scale.step[:1] - 1).astype(float)

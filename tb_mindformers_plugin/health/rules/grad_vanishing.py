@@ -66,7 +66,7 @@ def grad_vanishing(run: RunSeries, parameters: Parameters = Parameters()) -> lis
     if norm is None:
         return []
     g = norm.value
-    zeros = int(np.argmax(g != 0)) if g.any() else len(g)
+    zeros = 0 if g[0] != 0 else int(np.argmax(g != 0)) if g.any() else len(g)
     not_logged = []
     if zeros >= _FEWEST_ZEROS:
         not_logged = [
@@ -84,7 +84,9 @@ def grad_vanishing(run: RunSeries, parameters: Parameters = Parameters()) -> lis
             )
         ]
     y = np.median(blocks(g, _BLOCK), axis=1) if len(g) >= _BLOCK else np.empty(0)
-    y = np.where(np.arange(len(y)) < -(-zeros // _BLOCK), np.inf, y)
+    y = y if not zeros else np.where(np.arange(len(y)) < -(-zeros // _BLOCK), np.inf, y)
+    if not len(y) or y.min() >= max(p.least, p.part * float(np.max(y, initial=0, where=np.isfinite(y)))):
+        return not_logged
     before = noise_before(y)[:-1]
     low = (y < p.least) | (np.isfinite(before) & (y < p.part * before))
     began = [s for s in stretches(low) if s[1] - s[0] + 1 >= p.stretch]

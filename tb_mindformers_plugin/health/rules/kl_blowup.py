@@ -1,7 +1,7 @@
 """Rule `kl_blowup`: the policy runs away from its reference.
 
 Definition: the median of 5 points of the KL above 10 times the median so far (of at least 50 points, and
-above 1e-3), or the KL rising over 20 % of the points so far, behind the first quarter of them (medians of 8
+above 1e-3), or the KL rising over 20 % of the points so far, in their later half (medians of 8
 blocks of 8, 16, 32, … points with Kendall S >= 26 of 28 and at least three-fold). Warning.
 
 Source: measured definition of this project.
@@ -120,7 +120,7 @@ def _rise(v: Floats, p: Parameters) -> Optional[Tuple[int, int, int, float]]:
         first = np.arange(len(windows)) * size
         stop = first + 8 * size
         # The KL of a young run rises from 0: what counts goes on from a level.
-        counts = (8 * size >= p.part * stop) & (first >= stop / 4) & (windows[:, 0] > p.least / 10)
+        counts = (8 * size >= p.part * stop) & (first >= stop / 2) & (windows[:, 0] > p.least / 10)
         counts &= windows[:, -1] > np.maximum(p.growth * windows[:, 0], p.least)
         at = np.flatnonzero(counts)
         at = at[agreement(windows[at]) >= 26]

@@ -1,7 +1,7 @@
 """Rule `loss_divergence`: the loss left its level and stayed away.
 
 Definition: medians y and sigmas of 32-point blocks; best = running minimum of the medians of three blocks
-behind the warm-up. The loss has left when y - best > max(0.2 best, sigma now, sigma at best, 3 e) for at
+behind the warm-up. The loss has left when y - best > max(0.2 best, 1.25 sigma now or at best, 3 e) for at
 least max(96 points, 2 % of the points so far), one block between counting as such; e is the error of a
 block's median, taken from the steps between the last 64 of them (noise that hangs together makes it large).
 The start is dated back while y > best + max(3 %, half a sigma). Where the learning rate rises more than 1.5
@@ -69,7 +69,7 @@ class Parameters:
     """
 
     rise: float = 0.2
-    z: float = 1.0
+    z: float = 1.25
     points: int = 96
     part: Part = 0.02
     critical_rise: Times = 1.5
@@ -99,8 +99,8 @@ def loss_divergence(run: RunSeries, parameters: Parameters = Parameters()) -> li
     start = -(-warmup_end(run, loss) // BLOCK)
     if len(y) < start + 4:
         return []
-    lowest = float(y[start:].min())
-    if y[start:].max() - lowest <= parameters.rise * lowest:
+    lowest = np.minimum.accumulate(y[start:])[:-1]
+    if not (y[start + 1 :] - lowest > parameters.rise * lowest).any():
         return []
     restarts = _restarts(run, loss, start)
     best, at = _best(y, start, restarts)

@@ -14,12 +14,11 @@ Quiet when: the loss fails the ratio gate; it was noisy from the start.
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
 
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
-from tb_mindformers_plugin.health.limits import Part, at_least
+from tb_mindformers_plugin.health.limits import Part
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import (
     BLOCK,
@@ -62,7 +61,7 @@ class Parameters:
     relative_growth: float = 2.5
     hold: Part = 0.7
     correlation: Part = 0.6
-    points: Annotated[int, at_least(BLOCK)] = 192
+    points: int = 192
 
 
 _FEWEST_BEFORE = 4

@@ -5,7 +5,7 @@ at least 160 of them. The line through medians of 64 bins, 32 apart, is taken ou
 sigma, is cut into chunks of 512 bins. c is the mean autocorrelation of 1, 2, 4, … chunks in a row, m their
 bins (of the first chunk also when only 96 and more of its bins are there; behind the 64th chunk only every
 eighth is looked at). A local peak of c at a lag p of 12 to 32 bins (8 to 32 of one point) counts when
-c > max(0.2, 4/sqrt m), c - min(c[2..p]) > max(0.35, 6/sqrt m, 10/sqrt m behind the first chunk) and
+c > max(0.2, 4/sqrt m), c - min(c[2..p]) > max(0.35, 7/sqrt m, 10/sqrt m behind the first chunk) and
 c[2p] > 0.12; a divisor of p that also peaks is taken instead. The swing, sqrt(8 c variance), must be 3.5 %
 at least; and folded by the period, with the trend restored, the rest must climb by at least half of what it
 swings. Warning; info where the period
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Optional, Tuple
+from typing import Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -61,8 +61,10 @@ _FEWEST_BINS = 160
 # Bins between two medians of the trend, and the longest lag.
 _HOP = 32
 _CHUNK = 16 * _HOP
+# The shortest lag, which only bins of one point need.
+_SHORTEST = 8
 # Bins of the first chunk at which it is looked at before it is whole.
-_EARLY = np.array([96, 128, 160, 192, 224, 256, 320, 384, 448])
+_EARLY = np.array([96, 128, 192, 256, 384])
 # Chunks that are all looked at; behind them every eighth is.
 _ALL = 64
 # Parts of a period that are told apart.
@@ -104,7 +106,7 @@ def loss_periodic(run: RunSeries, parameters: Parameters = Parameters()) -> list
     scales = [np.log(kept.value)]
     while len(scales[-1]) >= 2 * _FEWEST_BINS:
         scales.append(blocks(scales[-1], 2).mean(axis=1))
-    found = [s for k, bins in enumerate(scales) for s in _stretches(bins, 2**k, parameters)]
+    found = _stretches(scales, parameters)
     found.sort(key=lambda s: (s.known, s.size))
     for stretch in found[:_TRIES]:
         fold = _fold(scales[stretch.size.bit_length() - 1], stretch, parameters)
@@ -114,37 +116,40 @@ def loss_periodic(run: RunSeries, parameters: Parameters = Parameters()) -> list
     return []
 
 
-def _stretches(bins: Floats, size: int, p: Parameters) -> list[_Stretch]:
-    """Stretches of bins whose autocorrelation has such a peak."""
-    knots = (len(bins) - 2 * _HOP) // _HOP + 1
-    if knots <= _EARLY[0] // _HOP:
-        return []
-    rest = bins[_HOP : _HOP * knots] - _trend(bins, knots)
-    chunks = len(rest) // _CHUNK
-    looked = np.arange(chunks)
-    looked = looked[(looked < _ALL) | (looked % 8 == 0)]
-    early = _EARLY[len(rest) >= _EARLY]
-    rows = np.zeros((len(early) + len(looked), _CHUNK))
-    rows[: len(early), : min(_CHUNK, len(rest))] = rest[:_CHUNK]
-    rows[: len(early)][np.arange(_CHUNK) >= early[:, None]] = 0.0
-    rows[len(early) :] = blocks(rest, _CHUNK)[looked]
-    count = np.concatenate([early, np.full(len(looked), _CHUNK)])
+def _stretches(scales: Sequence[Floats], p: Parameters) -> list[_Stretch]:
+    """Stretches of bins of 1, 2, 4, … points whose autocorrelation has such a peak."""
+    cut = [_chunks(bins) for bins in scales]
+    rows, first, count = (np.concatenate(parts) for parts in zip(*cut))
+    size = np.repeat(1 << np.arange(len(cut)), [len(chunk[0]) for chunk in cut])
     c = _autocorrelation(_clipped(rows, count))
-    found = [(c, np.zeros(len(c), np.int64), count)]
-    found[0][1][len(early) :] = looked * _CHUNK
-    level, wide = c[len(early) :][:_ALL], 1
-    while len(level) >= 2:
-        level, wide = (level[: len(level) // 2 * 2 : 2] + level[1 : len(level) // 2 * 2 : 2]) / 2, 2 * wide
-        found.append((level, np.arange(len(level)) * wide * _CHUNK, np.full(len(level), wide * _CHUNK)))
-    shortest = 8 if size == 1 else 12
-    result = []
-    for correlations, first, length in found:
-        # The first chunk is looked at once; of many chunks one will look as if.
-        errors = np.where(first == 0, 6.0, 10.0)
-        for row, lag in zip(*_peaks(correlations, length, errors, shortest, p)):
-            start = int(first[row]) + _HOP
-            result.append(_Stretch(size, start, start + int(length[row]), int(lag)))
-    return result
+    found = [(c, size, first, count)]
+    for k in range(len(cut)):
+        # Of whole chunks in a row the mean of 2, 4, 8, …
+        level, wide = c[(size == 1 << k) & (count == _CHUNK)][:_ALL], 1
+        while len(level) >= 2:
+            pairs = len(level) // 2
+            level, wide = (level[: 2 * pairs : 2] + level[1 : 2 * pairs : 2]) / 2, 2 * wide
+            begins = np.arange(pairs) * wide * _CHUNK
+            found.append((level, np.full(pairs, 1 << k), begins, np.full(pairs, wide * _CHUNK)))
+    c, size, first, count = (np.concatenate(parts) for parts in zip(*found))
+    at, lag = _peaks(c, size, first, count, p)
+    begins = first[at] + _HOP
+    return [_Stretch(*values) for values in zip(*(v.tolist() for v in (size[at], begins, begins + count[at], lag)))]
+
+
+def _chunks(bins: Floats) -> Tuple[Floats, Indices, Indices]:
+    """Rows of 512 bins of which the trend is taken out, the first bin of each, and how many are there."""
+    knots = (len(bins) - 2 * _HOP) // _HOP + 1
+    rest = bins[_HOP : _HOP * knots] - _trend(bins, knots)
+    whole = np.arange(len(rest) // _CHUNK)
+    whole = whole[(whole < _ALL) | (whole % 8 == 0)]
+    early = _EARLY[len(rest) >= _EARLY]
+    rows = np.zeros((len(early) + len(whole), _CHUNK))
+    for row, count in zip(rows, early.tolist()):
+        row[:count] = rest[:count]
+    rows[len(early) :] = blocks(rest, _CHUNK)[whole]
+    first = np.concatenate([np.zeros(len(early), np.int64), whole * _CHUNK])
+    return rows, first, np.concatenate([early, np.full(len(whole), _CHUNK)])
 
 
 def _trend(bins: Floats, knots: int) -> Floats:
@@ -161,29 +166,37 @@ def _clipped(rows: Floats, count: Indices) -> Floats:
     whole = count // _HOP
     parts[np.arange(parts.shape[1]) >= whole[:, None]] = np.inf
     # Of normal noise the mean absolute value is 0.8 sigma.
-    sigma = np.sort(parts, axis=1)[np.arange(len(rows)), (whole - 1) // 2] / 0.8
-    inside = np.arange(rows.shape[1]) < count[:, None]
-    clipped = np.clip(rows, -4 * sigma[:, None], 4 * sigma[:, None])
-    return np.where(inside, clipped - clipped.sum(axis=1, keepdims=True) / count[:, None], 0.0)
+    limit = np.sort(parts, axis=1)[np.arange(len(rows)), (whole - 1) // 2][:, None] * (4 / 0.8)
+    clipped = np.minimum(np.maximum(rows, -limit), limit)
+    clipped -= clipped.sum(axis=1, keepdims=True) / count[:, None]
+    clipped[np.arange(rows.shape[1]) >= count[:, None]] = 0.0
+    return clipped
 
 
 def _autocorrelation(rows: Floats) -> Floats:
     """(r, 66) autocorrelation of each row at lags from 0 on."""
-    spectrum = np.fft.rfft(rows, 2 * _CHUNK + 16, axis=1)
-    full = np.fft.irfft(np.abs(spectrum) ** 2, axis=1)[:, : 2 * _HOP + 2]
+    # 512 bins, and room for the lags behind them.
+    spectrum = np.fft.rfft(rows, 600, axis=1)
+    full = np.fft.irfft(spectrum.real**2 + spectrum.imag**2, axis=1)[:, : 2 * _HOP + 2]
     return full / full[:, :1]
 
 
-def _peaks(c: Floats, length: Indices, errors: Floats, shortest: int, p: Parameters) -> Tuple[Indices, Indices]:
-    """Rows of autocorrelations and the lag of the highest peak that counts in each."""
-    lags = np.arange(shortest, _HOP + 1)
-    here = c[:, lags]
-    valley = np.minimum.accumulate(c[:, 2:], axis=1)[:, lags - 3]
-    root, errors = np.sqrt(length)[:, None], errors[:, None]
-    counts = (here >= c[:, lags - 1]) & (here >= c[:, lags + 1]) & (c[:, 2 * lags] > p.again)
-    counts &= (here > np.maximum(p.correlation, 4 / root)) & (here - valley > np.maximum(p.contrast, errors / root))
+def _peaks(c: Floats, size: Indices, first: Indices, count: Indices, p: Parameters) -> Tuple[Indices, Indices]:
+    """Rows of autocorrelations with a peak that counts, and the lag of the highest in each."""
+    lags = np.arange(_SHORTEST, _HOP + 1)
+    here = c[:, _SHORTEST : _HOP + 1]
+    valley = np.minimum.accumulate(c[:, 2:_HOP], axis=1)[:, _SHORTEST - 3 :]
+    # The first chunk is looked at once; of many chunks one will look as if.
+    errors = np.where(first == 0, 7.0, 10.0)
+    root = np.sqrt(count)
+    counts = here - valley > np.maximum(p.contrast, errors / root)[:, None]
+    counts &= here > np.maximum(p.correlation, 4 / root)[:, None]
+    counts &= c[:, 2 * _SHORTEST : 2 * _HOP + 1 : 2] > p.again
+    counts &= (here >= c[:, _SHORTEST - 1 : _HOP]) & (here >= c[:, _SHORTEST + 1 : _HOP + 2])
+    # What is shorter was seen in smaller bins.
+    counts &= (lags >= 12) | (size == 1)[:, None]
     rows = np.flatnonzero(counts.any(axis=1))
-    return rows, lags[np.argmax(np.where(counts, here, -np.inf)[rows], axis=1)]
+    return rows, lags[np.argmax(np.where(counts[rows], here[rows], -np.inf), axis=1)]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -117,9 +117,10 @@ def _marks(loss: Series, p: Parameters) -> Tuple[int, list[_Flat]]:
         stop = np.repeat(counts, len(_STARTS))
         start = (stop * np.tile(_STARTS, len(counts))).astype(np.int64)
         flat, level, change = _flat(y[:128], start, stop, p)
-        flat &= _flat(y[:128], start + (stop - start) // 2, stop, p)[0]
         flat &= level >= 0.03 * float(y[0])
-        for count in counts[np.isin(counts, stop[flat])].tolist():
+        if flat.any():
+            flat &= _flat(y[:128], start + (stop - start) // 2, stop, p)[0]
+        for count in np.unique(stop[flat]).tolist():
             k = int(np.argmax(flat & (stop == count)))
             found.append(_Flat(int(start[k]) * size, count * size, float(level[k]), float(change[k])))
         asked = int(counts[-1]) * size

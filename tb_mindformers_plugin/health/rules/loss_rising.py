@@ -102,11 +102,15 @@ def loss_rising(run: RunSeries, parameters: Parameters = Parameters()) -> list[F
 
 def _rises(level: Floats, sigma: Floats, size: int, p: Parameters) -> Mask:
     """(k - 7,) whether the 8 neighbours from each block on rise."""
+    three = level[:-2] + level[1:-1] + level[2:]
+    start, end = three[: 3 - _NEIGHBOURS] / 3, three[_NEIGHBOURS - 3 :] / 3
+    rises = end - start > p.rise * start
+    if not rises.any():
+        return rises
     windows = np.lib.stride_tricks.sliding_window_view(level, _NEIGHBOURS)
-    start, end = windows[:, :3].mean(axis=1), windows[:, -3:].mean(axis=1)
     noise = np.lib.stride_tricks.sliding_window_view(sigma, _NEIGHBOURS).mean(axis=1)
     error = 2 * 1.25 * math.sqrt(2 / 3) * noise / math.sqrt(size)
-    rises = end - start > np.maximum(p.rise * start, p.errors * error)
+    rises &= end - start > p.errors * error
     so_far = (np.arange(len(windows)) + _NEIGHBOURS) * size
     rises &= _NEIGHBOURS * size >= p.part * so_far
     at = np.flatnonzero(rises)

@@ -74,6 +74,8 @@ def loss_scale_collapse(run: RunSeries, parameters: Parameters = Parameters()) -
     if curve is None or len(curve) < 3 or not (curve.value > 0).all():
         return []
     v = curve.value
+    if not (v[1:] < v[:-1]).any():
+        return []
     fell, grew = np.flatnonzero(np.diff(v) < 0) + 1, np.flatnonzero(np.diff(v) > 0) + 1
     settled = settling(v, p.settled, p.low)
     if settled is None or not len(fell):

@@ -119,6 +119,8 @@ def loss_spike(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fi
     jumped = (loss.value[at] > (1 + p.rise) * m) & (up > p.z * s) & (up > p.tail * (logs.q99 - logs.median))
     jumped &= (up > p.clear * s) | (up > p.beyond * tail * s)
     at, m, s = at[jumped], m[jumped], s[jumped]
+    if not len(at):
+        return []
     quiet = near_joins(run, loss, 1, 35)
     found = []
     for first, last in groups(at, p.gap):

@@ -5,8 +5,8 @@ Definition: with a declared schedule (of any kind that the callback declares), a
 skipped, since the newest start of the run. Undeclared: a ratio of neighbours above 1.5, either way, that was
 not foretold by the line through the two points before (within max(a sixth of the larger, 1 % of the peak))
 nor by their ratio. Warning when it goes above the earlier peak, is undone by its inverse within a quarter of
-the points, falls between pieces that are not flat, or when the learning rate is 0 outside the warm-up and
-the last 5 %. Else info. Changes that the run recorded as an action (`reduce_lr`) are taken out first.
+the points, falls between pieces that are not flat, or when the learning rate is 0 outside the warm-up and the
+last 5 %. Else info. Changes that the run recorded as an action (`reduce_lr`) are taken out first.
 
 Source: measured definition of this project; schedules as MindSpore and MindSpore Transformers define them.
 
@@ -147,12 +147,12 @@ def _against(lr: Series, low: Floats, high: Floats, peak: float, p: Parameters) 
 
 def _undeclared(run: RunSeries, lr: Series, p: Parameters) -> list[Finding]:
     v = lr.value
-    n = len(v)
-    rises = np.flatnonzero((np.diff(v) <= 0) & (v[:-1] > 0))
-    warm = int(rises[0]) + 1 if len(rises) else n
+    stops = (v[1:] <= v[:-1]) & (v[:-1] > 0)
+    warm = int(np.argmax(stops)) + 1 if stops.any() else len(v)
     found = _zeros(lr, warm, p)
     at = _jumps(lr, warm, p)
-    at = at[~near_joins(run, lr, 0, 1)[at]]
+    if len(at):
+        at = at[~near_joins(run, lr, 0, 1)[at]]
     ratios = v[at] / np.maximum(v[at - 1], 1e-300)
     for k, i in enumerate(at.tolist()):
         severity = _judge(lr, at, ratios, k)
@@ -183,19 +183,21 @@ def _undeclared(run: RunSeries, lr: Series, p: Parameters) -> list[Finding]:
 
 def _jumps(lr: Series, warm: int, p: Parameters) -> Any:
     """Indices behind the warm-up of values that the two before do not foretell."""
-    v, step = lr.value, lr.step.astype(np.float64)
-    i = np.arange(max(warm, 2), len(v))
+    v = lr.value
+    first = max(warm, 2)
+    later, before = v[first:], v[first - 1 : -1]
+    i = first + np.flatnonzero((later > p.ratio * before) | (before > p.ratio * later))
     if not len(i):
         return i
+    step = lr.step.astype(np.float64)
     a, b, c = v[i - 2], v[i - 1], v[i]
     larger = np.maximum(b, c)
-    jumped = larger > p.ratio * np.minimum(b, c)
     line = b + (b - a) * (step[i] - step[i - 1]) / (step[i - 1] - step[i - 2])
     peak = np.maximum.accumulate(v)[i]
     near_line = np.abs(c - line) <= np.maximum(larger / 6, 0.01 * peak)
     near_ratio = np.abs(c * a - b * b) <= 0.1 * b * b
     near_ratio &= np.abs(a / b - 1) > 0.01
-    return i[jumped & ~near_line & ~near_ratio]
+    return i[~near_line & ~near_ratio]
 
 
 def _judge(lr: Series, at: Any, ratios: Floats, k: int) -> Optional[str]:
@@ -232,7 +234,7 @@ def _zeros(lr: Series, warm: int, p: Parameters) -> list[Finding]:
     n = len(v)
     zero = v == 0
     zero[:warm] = False
-    if not v.any():
+    if not zero.any() or not v.any():
         return []
     for first, last in stretches(zero):
         if last - first + 1 >= p.zeros and first < 0.95 * n:

@@ -198,31 +198,31 @@ def _by_accuracy(run: RunSeries, p: Parameters) -> list[Finding]:
     wide = (np.minimum(np.minimum(gap[k], gap[k - 1]), gap[k - 2]) >= p.gap * scale) & (
         smooth[k - 2] - least[k - 5] >= p.gap * scale / 2
     )
-    if not wide.any():
-        return []
-    # It begins where the gap left its least, as far as was known when it was first seen.
-    seen = int(k[np.argmax(wide)])
-    early = float(least[seen - 5])
-    grew = np.flatnonzero(gap[:seen] < early + (float(smooth[seen - 2]) - early) / 4)
-    first, last = int(grew[-1]) if len(grew) else 0, len(kept) - 1
-    on = bool(wide[-1])
-    improving = float(np.median(kept.value[-3:])) > float(np.max(median3(kept.value[:-3]), initial=-np.inf))
-    now, step = float(smooth[-1]) / scale, int(kept.step[first])
-    ends = ("", "") if on else (" It has closed since.", "之后差距已缩小。")
     return [
-        kept.finding(
-            RULE.id,
-            "info" if improving or not on else "warning",
-            (first, last, first + int(np.argmax(gap[first:]))),
-            Text(
-                f"Eval accuracy is {now * 100:.1f} points under the train accuracy, and the gap has grown since step "
-                f"{step:,}.{ends[0]}",
-                f"评估准确率比训练准确率低 {now * 100:.1f} 个百分点，且差距自第 {step:,} 步起不断扩大。{ends[1]}",
-            ),
-            _ADVICE["overfitting"],
-            {"gap": now, "grown": (float(smooth[-1]) - early) / scale, "eval_improving": improving, "still_on": on},
-        )
+        _gap(kept, gap, scale, float(least[a]), int(k[a]), int(k[b]), int(k[b]) == len(gap) - 1)
+        for a, b in stretches(wide, bridge=1)
     ]
+
+
+def _gap(evals: Series, gap: Floats, scale: float, least: float, seen: int, last: int, on: bool) -> Finding:
+    """A gap that was seen at eval `seen`; it began where it left its least, as far as was known then."""
+    grew = np.flatnonzero(gap[:seen] < least + (float(np.median(gap[seen - 2 : seen + 1])) - least) / 4)
+    first = int(grew[-1]) if len(grew) else 0
+    improving = float(np.median(evals.value[-3:])) > float(np.max(median3(evals.value[:-3]), initial=-np.inf))
+    now, step = float(np.median(gap[last - 2 : last + 1])) / scale, int(evals.step[first])
+    ends = ("", "") if on else (" It has closed since.", "之后差距已缩小。")
+    return evals.finding(
+        RULE.id,
+        "info" if improving or not on else "warning",
+        (first, last, first + int(np.argmax(gap[first : last + 1]))),
+        Text(
+            f"Eval accuracy is {now * 100:.1f} points under the train accuracy, and the gap has grown since step "
+            f"{step:,}.{ends[0]}",
+            f"评估准确率比训练准确率低 {now * 100:.1f} 个百分点，且差距自第 {step:,} 步起不断扩大。{ends[1]}",
+        ),
+        _ADVICE["overfitting"],
+        {"gap": now, "grown": now - least / scale, "eval_improving": improving, "still_on": on},
+    )
 
 
 RULE = Rule(

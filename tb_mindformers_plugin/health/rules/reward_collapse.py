@@ -22,7 +22,7 @@ from tb_mindformers_plugin.health.limits import Limits
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import BLOCK, MAD_TO_SIGMA, blocks, number
 from tb_mindformers_plugin.health.rolling import noise_before
-from tb_mindformers_plugin.health.series import RunSeries
+from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
 from tb_mindformers_plugin.runs.smoothing import ema
 
 _ADVICE = {
@@ -51,7 +51,7 @@ class Parameters:
 
 
 def reward_collapse(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:
-    """Returns at most one finding.
+    """Returns one finding a fall.
 
     >>> from tb_mindformers_plugin.health.series import of_values
     >>> reward = np.concatenate([np.linspace(0, 1, 300), np.linspace(1, 0.2, 200)])
@@ -72,32 +72,37 @@ def reward_collapse(run: RunSeries, parameters: Parameters = Parameters()) -> li
     least = np.maximum(p.fall * np.maximum(np.abs(best), best - start), p.sigmas * sigma)
     fell = (least > 0) & (best - smooth > least)
     fell[: 2 * p.skip] = False
-    if not fell.any():
-        return []
-    seen = int(np.argmax(fell))
-    was = float(best[seen])
-    best_at = int(np.argmax(smooth[p.skip : seen])) + p.skip
-    under = np.flatnonzero(smooth[best_at : seen + 1] < was - least[seen] / 3)
-    first = best_at + (int(under[0]) if len(under) else 0)
-    on, last = bool(fell[-1]), len(curve) - 1
-    low = seen + int(np.argmin(smooth[seen:]))
-    now = float(smooth[last if on else low])
+    found: list[Finding] = []
+    stop = 0
+    while fell[stop:].any():
+        seen = stop + int(np.argmax(fell[stop:]))
+        back = best[seen] - least[seen] / 3
+        risen = np.flatnonzero(smooth[seen:] > back)
+        stop = seen + int(risen[0]) if len(risen) else len(curve)
+        best_at = int(np.flatnonzero(smooth[:seen] == best[seen])[-1])
+        under = np.flatnonzero(smooth[best_at : seen + 1] < back)
+        found.append(_finding(curve, smooth, best_at, best_at + int(under[0]), seen, stop))
+    return found
+
+
+def _finding(curve: Series, smooth: Floats, best_at: int, first: int, seen: int, stop: int) -> Finding:
+    on, last = stop == len(curve), stop - 1
+    low = seen + int(np.argmin(smooth[seen:stop]))
+    best, now = float(smooth[best_at]), float(smooth[last if on else low])
     shown = f"{int(curve.step[best_at]):,}", f"{int(curve.step[last if on else low]):,}"
     ends = ("", "") if on else (" It came back.", "之后已恢复。")
-    return [
-        curve.finding(
-            RULE.id,
-            "warning" if on else "info",
-            (first, last, low),
-            Text(
-                f"Reward fell from {number(was)} at step {shown[0]} to {number(now)} at step {shown[1]} "
-                f"(smoothed).{ends[0]}",
-                f"奖励（平滑后）从第 {shown[0]} 步的 {number(was)} 降到第 {shown[1]} 步的 {number(now)}。{ends[1]}",
-            ),
-            _ADVICE["reward"],
-            {"best": was, "best_step": int(curve.step[best_at]), "now": now, "still_on": on},
-        )
-    ]
+    return curve.finding(
+        RULE.id,
+        "warning" if on else "info",
+        (first, last, low),
+        Text(
+            f"Reward fell from {number(best)} at step {shown[0]} to {number(now)} at step {shown[1]} "
+            f"(smoothed).{ends[0]}",
+            f"奖励（平滑后）从第 {shown[0]} 步的 {number(best)} 降到第 {shown[1]} 步的 {number(now)}。{ends[1]}",
+        ),
+        _ADVICE["reward"],
+        {"best": best, "best_step": int(curve.step[best_at]), "now": now, "still_on": on},
+    )
 
 
 RULE = Rule(

@@ -84,6 +84,8 @@ def throughput_drop(run: RunSeries, parameters: Parameters = Parameters()) -> li
     unit = float(speed.max())
     speed = speed / unit  # no sum of two overflows
     m, s = levels(blocks(speed, _BLOCK))
+    if not (m[1:] < p.part * np.maximum.accumulate(m)[:-1]).any():
+        return []
     four = np.median(np.lib.stride_tricks.sliding_window_view(m, 4), axis=1)
     sigma = np.median(np.lib.stride_tricks.sliding_window_view(s, 4), axis=1)
     best = np.maximum.accumulate(four)

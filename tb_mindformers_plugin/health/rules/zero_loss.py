@@ -51,6 +51,8 @@ def zero_loss(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fin
     loss, norm = run.curves.get("loss"), run.curves.get("grad_norm")
     if loss is None or norm is None or run.has_reward:
         return []
+    if (loss.value == 0).sum() < parameters.stretch:
+        return []
     at = np.searchsorted(norm.step, loss.step)
     here = norm.step[np.minimum(at, len(norm) - 1)] == loss.step
     beside = norm.value[np.minimum(at, len(norm) - 1)]
