@@ -124,6 +124,7 @@ setup(
         "click>=8.0",
         "rich>=12",
         'tomli>=1.1; python_version < "3.11"',
+        "pyyaml>=5.4",
     ],
     extras_require={
         "mindspore": MINDSPORE,

@@ -26,6 +26,7 @@ from tb_mindformers_plugin.health.parameters import ParameterError, Parameters, 
 from tb_mindformers_plugin.http_api.compare import parse_compare_request, run_comparison
 from tb_mindformers_plugin.http_api.encode import encode_binary, encode_json
 from tb_mindformers_plugin.http_api.findings import parse_findings_request, run_findings
+from tb_mindformers_plugin.http_api.layout import layout_preview, parse_layout_request
 from tb_mindformers_plugin.http_api.listing import list_runs
 from tb_mindformers_plugin.http_api.request import BadRequestError, parse_series_request
 from tb_mindformers_plugin.http_api.series import query
@@ -140,6 +141,7 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
             "/series": functools.partial(_application, self.series_route),
             "/findings": functools.partial(_application, self.findings_route),
             "/compare": functools.partial(_application, self.compare_route),
+            "/layout": functools.partial(_application, self.layout_route),
             "/static/*": functools.partial(_application, self.static_route),
         }
 
@@ -186,6 +188,13 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
             return _json(request, run_comparison(self._store, asked))
         except KeyError as error:
             return _error(request, 404, f"there is no run {error.args[0]!r}", "GET runs lists the names")
+
+    @_route("GET")
+    def layout_route(self, request: Request) -> Response:
+        """``GET layout``."""
+        wanted = parse_layout_request(request.args.to_dict(flat=False))
+        self._store.refresh(_FRESH_SECONDS)
+        return _json(request, layout_preview(self._store, wanted))
 
     @_route("GET")
     def static_route(self, request: Request) -> Response:

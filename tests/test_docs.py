@@ -12,7 +12,7 @@ from tensorboard.plugins import base_plugin
 
 from tb_mindformers_plugin import __version__, metadata
 from tb_mindformers_plugin.cli.main import main
-from tb_mindformers_plugin.http_api import compare, findings, request
+from tb_mindformers_plugin.http_api import compare, findings, layout, request
 from tb_mindformers_plugin.plugin import TrainingHealthLoader, TrainingHealthPlugin
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs.axes import AXES
@@ -42,9 +42,9 @@ def test_every_route_and_parameter_is_in_the_http_api():
         assert f'"{name}"' in text, name
 
 
-def test_every_parameter_of_a_comparison_and_of_findings_is_in_the_http_api():
+def test_every_parameter_of_the_other_routes_is_in_the_http_api():
     text = page("docs/http-api.md")
-    for name in (*compare.PARAMETERS, *findings.PARAMETERS):
+    for name in (*compare.PARAMETERS, *findings.PARAMETERS, *layout.PARAMETERS):
         assert f"`{name}`" in text or f"{name}=" in text, name
 
 

@@ -11,14 +11,17 @@ PACKAGE = ROOT / "tb_mindformers_plugin"
 
 # From the left of the picture in docs/design.md to its right.
 ORDER = [
+    "whole_file",
+    "language",
     "metadata",
     "roles",
     "schedules",
-    "language",
     "scalar_record",
     "writer",
     "eventfile",
     "runs",
+    "export",
+    "layout",
     "compare",
     "health",
     "http_api",

@@ -9,6 +9,7 @@ from tb_mindformers_plugin.cli.check.command import check
 from tb_mindformers_plugin.cli.compare import compare_command
 from tb_mindformers_plugin.cli.demo import demo
 from tb_mindformers_plugin.cli.doctor import doctor
+from tb_mindformers_plugin.cli.layout import layout_command
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -21,3 +22,4 @@ main.add_command(check)
 main.add_command(compare_command)
 main.add_command(demo)
 main.add_command(doctor)
+main.add_command(layout_command)

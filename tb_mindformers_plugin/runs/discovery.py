@@ -13,6 +13,9 @@ from tb_mindformers_plugin.eventfile import storage
 # As TensorBoard tells a URL in a logdir_spec from a named path.
 _URL = re.compile(r"[a-zA-Z][0-9a-zA-Z.]*://")
 
+#: How the names of event files end that are made from runs, for TensorBoard's own tabs: they are no runs.
+GENERATED = ".training_health_layout"
+
 
 @dataclasses.dataclass(frozen=True)
 class Root:
@@ -100,6 +103,11 @@ def is_event_file(name: str) -> bool:
     return "tfevents" in name and not name.endswith(".profile-empty")
 
 
+def is_of_a_run(name: str) -> bool:
+    """Whether a file of this name is an event file that a training wrote."""
+    return is_event_file(name) and not name.endswith(GENERATED)
+
+
 def _absolute(path: str) -> str:
     if storage.is_remote(path):
         return path
@@ -111,7 +119,7 @@ def _walk(top: str, problems: list[str]) -> Iterator[tuple[str, list[str]]]:
     # A loop is a directory that is its own ancestor; the same directory by two ways is two runs,
     # as it is to TensorBoard.
     place, top = storage.locate(top)
-    listing = place.listing(top, is_event_file)
+    listing = place.listing(top, is_of_a_run)
     pending: list[tuple[str, frozenset[tuple[int, ...]]]] = [(top, frozenset())]
     while pending:
         directory, ancestors = pending.pop()

@@ -185,6 +185,11 @@ class Run:
         """Role -> the series that plays it."""
         return self.contents().roles
 
+    @property
+    def tags(self) -> list[str]:
+        """Scalar tags, sorted."""
+        return self.contents().tags
+
     def current(self, role: str) -> Optional[Segment]:
         """Returns the curve of `role`, or None where the run has none."""
         return self.contents().current(role)

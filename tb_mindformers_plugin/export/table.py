@@ -1,0 +1,67 @@
+"""What a run logged as rows: one producer for every format."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Iterator, Optional, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_mindformers_plugin.runs.contents import RunContents, Segment
+
+#: Columns of a table, a row a logged point.
+COLUMNS = ("run", "role", "tag", "unit", "step", "wall_time", "value", "current")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SeriesPoints:
+    """The points of one segment of a series: rows of a table, of which four columns do not change.
+
+    Attributes:
+      run: TensorBoard's name of the run.
+      role: role that the series plays, "" for none.
+      tag, unit: the series, as logged; its unit, "" where there is none or it is not known.
+      current: whether the points are the curve; else a restart superseded them.
+      step: (n,) int64.
+      wall_time: (n,) float64, seconds since the Unix epoch.
+      value: (n,) float32 or float64, as logged; NaN and infinities included.
+    """
+
+    run: str
+    role: str
+    tag: str
+    unit: str
+    current: bool
+    step: npt.NDArray[np.int64]
+    wall_time: npt.NDArray[np.float64]
+    value: npt.NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+
+def points_of(
+    name: str, run: RunContents, roles: Optional[Sequence[str]] = None, superseded: bool = True
+) -> Iterator[SeriesPoints]:
+    """Yields every series of a run, segment by segment: series with a role first, a curve before what it superseded.
+
+    Args:
+      name: TensorBoard's name of the run.
+      run: what was read of it.
+      roles: the roles that are wanted, in this order; None: all, and after them the series without one.
+      superseded: whether what restarts superseded is wanted, too.
+    """
+    wanted = list(run.roles) if roles is None else [role for role in roles if role in run.roles]
+    series = [(role, run.roles[role].tag, run.roles[role].unit) for role in wanted]
+    if roles is None:
+        known = {match.tag for match in run.roles.values()}
+        series += [("", tag, run.manifest.units.get(tag, "")) for tag in run.tags if tag not in known]
+    for role, tag, unit in series:
+        for segment in run.segments(tag):
+            if len(segment) and (superseded or segment.current):
+                yield _points(name, role, tag, unit, segment)
+
+
+def _points(name: str, role: str, tag: str, unit: str, segment: Segment) -> SeriesPoints:
+    return SeriesPoints(name, role, tag, unit, segment.current, segment.step, segment.wall, segment.value)
