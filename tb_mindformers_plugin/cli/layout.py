@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
-from typing import Any, Iterator, Optional, Sequence
+from typing import Any, Optional, Sequence
 
 import click
 from google.protobuf import json_format, text_format
 from rich.console import Console
-from rich.progress import Progress
 
+from tb_mindformers_plugin.cli.choice import fail, tracked
 from tb_mindformers_plugin.cli.doctor import escape
 from tb_mindformers_plugin.layout import LayoutError, place
 from tb_mindformers_plugin.layout.making import Made, Wanted, held, make_layout
@@ -90,7 +89,7 @@ def layout_command(
             _remove(place.directory_for(store.searched) if out is None else os.path.abspath(out), dry_run)
             return
         top = _directory(store.searched, out, text_format_ or dry_run)
-        made = make_layout(store, held(store, _tracked), wanted)
+        made = make_layout(store, held(store, lambda names: tracked(names, "Reading")), wanted)
         if text_format_:
             _write_text(made, text_format_, None if dry_run else out)
             return
@@ -102,11 +101,11 @@ def layout_command(
         elif top:
             console.print(f"\nNothing was written. It would go into {escape(top)}.")
     except LayoutError as error:
-        _fail(f"{source}: {error}" if source is not None else str(error))
+        fail("layout", f"{source}: {error}" if source is not None else str(error))
     except OSError as error:
         where = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
         written_to = "; nothing was written: give a directory that can be written with --out" if not remove else ""
-        _fail(where + (written_to if error.filename else ""))
+        fail("layout", where + (written_to if error.filename else ""))
 
 
 def _directory(searched: Any, out: Optional[str], only_looks: Any) -> str:
@@ -120,19 +119,12 @@ def _directory(searched: Any, out: Optional[str], only_looks: Any) -> str:
         raise
 
 
-def _tracked(names: Sequence[str]) -> Iterator[str]:
-    errors = Console(stderr=True)
-    with Progress(console=errors, transient=True, disable=len(names) < 2 or not errors.is_terminal) as progress:
-        yield from progress.track(names, description="Reading")
-
-
 def _read(path: str) -> str:
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
-        _fail(f"{path} cannot be read: {error}")
-        raise AssertionError from error
+        fail("layout", f"{path} cannot be read: {error}")
 
 
 def _write_text(made: Made, form: str, out: Optional[str]) -> None:
@@ -184,8 +176,3 @@ def _remove(top: str, dry_run: bool) -> None:
         click.echo(f"there is no layout of this command in {top}")
     elif not dry_run:
         click.echo("A TensorBoard that is running may show it until it is started again.")
-
-
-def _fail(message: str) -> None:
-    click.echo(f"tb-health layout: {message}", err=True)
-    sys.exit(2)

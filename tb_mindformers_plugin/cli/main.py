@@ -9,6 +9,7 @@ from tb_mindformers_plugin.cli.check.command import check
 from tb_mindformers_plugin.cli.compare import compare_command
 from tb_mindformers_plugin.cli.demo import demo
 from tb_mindformers_plugin.cli.doctor import doctor
+from tb_mindformers_plugin.cli.export import export_command
 from tb_mindformers_plugin.cli.layout import layout_command
 
 
@@ -22,4 +23,5 @@ main.add_command(check)
 main.add_command(compare_command)
 main.add_command(demo)
 main.add_command(doctor)
+main.add_command(export_command)
 main.add_command(layout_command)

@@ -32,7 +32,7 @@ def differing_settings(manifest: RunManifest, baseline: RunManifest) -> list[Set
     >>> differing_settings(RunManifest(hparams={"lr": 1e-3}), RunManifest(hparams={"lr": 3e-4, "seed": 1}))
     [Setting(name='hparams.lr', value=0.001, baseline=0.0003), Setting(name='hparams.seed', value=None, baseline=1)]
     """
-    mine, theirs = (_flat(m.to_dict()) for m in (manifest, baseline))
+    mine, theirs = settings_of(manifest), settings_of(baseline)
     if not mine or not theirs:
         return []
     return [
@@ -40,6 +40,15 @@ def differing_settings(manifest: RunManifest, baseline: RunManifest) -> list[Set
         for name in sorted({*mine, *theirs})
         if mine.get(name) != theirs.get(name)
     ]
+
+
+def settings_of(manifest: RunManifest) -> dict[str, Any]:
+    """Returns what a run says of its set-up, by dotted names; what only its start or the data contract is left out.
+
+    >>> settings_of(RunManifest(total_steps=10, hparams={"lr": 1e-3, "betas": [0.9, 0.95]}))
+    {'total_steps': 10, 'hparams.lr': 0.001, 'hparams.betas': [0.9, 0.95]}
+    """
+    return _flat(manifest.to_dict())
 
 
 def _flat(fields: Mapping[str, Any], before: str = "") -> dict[str, Any]:

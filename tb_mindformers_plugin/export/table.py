@@ -14,6 +14,10 @@ from tb_mindformers_plugin.runs.contents import RunContents, Segment
 COLUMNS = ("run", "role", "tag", "unit", "step", "wall_time", "value", "current")
 
 
+class ExportError(ValueError):
+    """Something that cannot be exported; the message says why and what to do."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class SeriesPoints:
     """The points of one segment of a series: rows of a table, of which four columns do not change.
@@ -65,3 +69,8 @@ def points_of(
 
 def _points(name: str, role: str, tag: str, unit: str, segment: Segment) -> SeriesPoints:
     return SeriesPoints(name, role, tag, unit, segment.current, segment.step, segment.wall, segment.value)
+
+
+def printable(text: str) -> str:
+    """`text` as UTF-8 can hold it: the name of a directory may have bytes that are none."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

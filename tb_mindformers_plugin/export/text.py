@@ -6,19 +6,20 @@ import csv
 import io
 import json
 import math
-from typing import Any, Iterable, Iterator, Mapping, Tuple
+from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_mindformers_plugin.export.table import COLUMNS, SeriesPoints
+from tb_mindformers_plugin.export.table import COLUMNS, SeriesPoints, points_of, printable
+from tb_mindformers_plugin.runs.contents import RunContents
 
 # Rows made into text at a time.
 _BLOCK = 50_000
 
 
 def csv_text(series: Iterable[SeriesPoints], header: bool = True) -> Iterator[str]:
-    """Yields a CSV table (RFC 4180, UTF-8) with the columns `COLUMNS`.
+    """Yields a CSV table (RFC 4180) with the columns `COLUMNS`.
 
     Numbers have as many digits as tell them from the next; what is not finite is nan, inf or -inf; current is 1 or 0.
 
@@ -37,19 +38,25 @@ def csv_text(series: Iterable[SeriesPoints], header: bool = True) -> Iterator[st
             yield "".join(f"{before},{step},{wall},{value}{after}" for step, wall, value in zip(*columns))
 
 
-def json_text(runs: Iterable[Tuple[str, Mapping[str, Any], Iterable[SeriesPoints]]]) -> Iterator[str]:
-    """Yields one JSON object: ``{"runs": [{"run", "manifest", "series": [...]}]}``.
+def json_text(
+    runs: Iterable[Tuple[str, RunContents]], roles: Optional[Sequence[str]] = None, superseded: bool = True
+) -> Iterator[str]:
+    """Yields one JSON object: ``{"runs": [{"run", "manifest": {}, "events": [], "series": []}]}``.
 
-    A series is ``{"role", "tag", "unit", "current", "step": [], "wall_time": [], "value": []}``. What is not finite
-    is the string "NaN", "Infinity" or "-Infinity".
+    A series is ``{"role", "tag", "unit", "current", "step": [], "wall_time": [], "value": []}``, an event
+    ``{"kind", "step", "wall_time", …}``. What is not finite is the string "NaN", "Infinity" or "-Infinity".
 
     Args:
-      runs: (name, fields of the manifest, rows) of each run.
+      runs: (name, what was read of it) of each run.
+      roles: the roles that are wanted; None: every series.
+      superseded: whether what restarts superseded is wanted, too.
     """
     yield '{"runs": ['
-    for i, (name, manifest, series) in enumerate(runs):
-        yield f'{", " if i else ""}{{"run": {_dumps(name)}, "manifest": {_dumps(dict(manifest))}, "series": ['
-        for j, points in enumerate(series):
+    for i, (name, run) in enumerate(runs):
+        events = [{"kind": e.kind, "step": e.step, "wall_time": e.wall_time, **e.fields} for e in run.events]
+        head = {"run": name, "manifest": run.manifest.to_dict() if run.has_manifest else {}, "events": events}
+        yield (", " if i else "") + _dumps(head)[:-1] + ', "series": ['
+        for j, points in enumerate(points_of(name, run, roles, superseded)):
             fields = {"role": points.role, "tag": points.tag, "unit": points.unit, "current": points.current}
             yield f"{', ' if j else ''}{_dumps(fields)[:-1]}"
             yield f', "step": {_dumps(points.step.tolist())}, "wall_time": ['
@@ -63,7 +70,7 @@ def json_text(runs: Iterable[Tuple[str, Mapping[str, Any], Iterable[SeriesPoints
 
 def _cells(*cells: str) -> str:
     line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow([cell.encode("utf-8", "backslashreplace").decode() for cell in cells])
+    csv.writer(line, lineterminator="").writerow([printable(cell) for cell in cells])
     return line.getvalue()
 
 
@@ -78,11 +85,23 @@ def _numbers(values: npt.NDArray[Any]) -> Iterator[str]:
         part = values[start : start + _BLOCK]
         said = _digits(part)
         for i in np.flatnonzero(~np.isfinite(part)).tolist():
-            value = float(part[i])
-            said[i] = '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
+            said[i] = json.dumps(_word(float(part[i])))
         yield ("," if start else "") + ",".join(said)
 
 
 def _dumps(value: Any) -> str:
     # In ASCII: the name of a run may hold bytes that are no UTF-8.
-    return json.dumps(value, allow_nan=False)
+    return json.dumps(_strict(value), allow_nan=False)
+
+
+def _strict(value: Any) -> Any:
+    """A value as strict JSON can say it: Python's own parser lets NaN into a manifest."""
+    if isinstance(value, Mapping):
+        return {name: _strict(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return value if all(isinstance(item, int) for item in value) else [_strict(item) for item in value]
+    return _word(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _word(value: float) -> str:
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

@@ -1,0 +1,42 @@
+"""What several commands ask of a logdir: its runs, and which of them."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from typing import Iterator, NoReturn, Sequence
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from tb_mindformers_plugin.runs.store import Store
+
+
+def chosen_runs(store: Store, names: Sequence[str], logdir: str) -> list[str]:
+    """Returns the named runs, or all where none is named.
+
+    Raises:
+      ValueError: there is no such run, or none at all.
+    """
+    for name in names:
+        if name not in store.runs:
+            near = difflib.get_close_matches(name, store.runs, n=3) or list(store.runs)[:12]
+            raise ValueError(f"there is no run {name!r} in {logdir}; there are: {', '.join(near) or 'none'}")
+    found = list(dict.fromkeys(names)) or list(store.runs)
+    if not found:
+        raise ValueError(f"there is no run in {logdir}; try `tb-health doctor`")
+    return found
+
+
+def tracked(names: Sequence[str], doing: str) -> Iterator[str]:
+    """Goes through names, and shows on a terminal how far it is."""
+    errors = Console(stderr=True)
+    with Progress(console=errors, transient=True, disable=len(names) < 2 or not errors.is_terminal) as progress:
+        yield from progress.track(names, description=doing)
+
+
+def fail(command: str, message: str) -> NoReturn:
+    """Ends the process with status 2."""
+    click.echo(f"tb-health {command}: {message}", err=True)
+    sys.exit(2)

@@ -1,0 +1,52 @@
+"""Tables as Parquet, through pyarrow."""
+
+from __future__ import annotations
+
+from typing import IO, Any, Iterable
+
+import numpy as np
+
+from tb_mindformers_plugin.export.table import COLUMNS, ExportError, SeriesPoints, printable
+
+# Rows of a row group, about: what readers skip or take at a time.
+_GROUP_ROWS = 1_000_000
+
+
+def write_parquet(file: IO[bytes], series: Iterable[SeriesPoints]) -> None:
+    """Writes a table with the columns of `tb_mindformers_plugin.export.COLUMNS`.
+
+    The names are dictionaries, step is int64, wall_time float64 seconds since the Unix epoch, value float64, current
+    boolean.
+
+    Raises:
+      ExportError: pyarrow is not installed.
+      OSError: the file cannot be written.
+    """
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ExportError(
+            "Parquet needs pyarrow, which is not installed: pip install 'tb-mindformers-plugin[parquet]'"
+        ) from error
+    name = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    kinds = (name, name, name, name, pyarrow.int64(), pyarrow.float64(), pyarrow.float64(), pyarrow.bool_())
+    schema = pyarrow.schema(list(zip(COLUMNS, kinds)))
+
+    def batch(points: SeriesPoints) -> Any:
+        names = [
+            pyarrow.DictionaryArray.from_arrays(np.zeros(len(points), np.int32), pyarrow.array([printable(text)]))
+            for text in (points.run, points.role, points.tag, points.unit)
+        ]
+        columns = [points.step, points.wall_time, points.value.astype(np.float64), np.full(len(points), points.current)]
+        return pyarrow.record_batch([*names, *map(pyarrow.array, columns)], schema=schema)
+
+    with pyarrow.parquet.ParquetWriter(file, schema) as writer:
+        waiting: list[Any] = []
+        for points in series:
+            waiting.append(batch(points))
+            if sum(part.num_rows for part in waiting) >= _GROUP_ROWS:
+                writer.write_table(pyarrow.Table.from_batches(waiting).unify_dictionaries())
+                waiting = []
+        if waiting:
+            writer.write_table(pyarrow.Table.from_batches(waiting).unify_dictionaries())
