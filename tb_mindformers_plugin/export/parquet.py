@@ -15,8 +15,8 @@ _GROUP_ROWS = 1_000_000
 def write_parquet(file: IO[bytes], series: Iterable[SeriesPoints]) -> None:
     """Writes a table with the columns of `tb_mindformers_plugin.export.COLUMNS`.
 
-    The names are dictionaries, step is int64, wall_time float64 seconds since the Unix epoch, value float64, current
-    boolean.
+    The names are dictionaries, segment is int32, current boolean, step int64, wall_time float64 seconds since the Unix
+    epoch, value float64.
 
     Raises:
       ExportError: pyarrow is not installed.
@@ -30,7 +30,8 @@ def write_parquet(file: IO[bytes], series: Iterable[SeriesPoints]) -> None:
             "Parquet needs pyarrow, which is not installed: pip install 'tb-mindformers-plugin[parquet]'"
         ) from error
     name = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-    kinds = (name, name, name, name, pyarrow.int64(), pyarrow.float64(), pyarrow.float64(), pyarrow.bool_())
+    numbers = (pyarrow.int64(), pyarrow.float64(), pyarrow.float64())
+    kinds = (name, name, name, name, pyarrow.int32(), pyarrow.bool_(), *numbers)
     schema = pyarrow.schema(list(zip(COLUMNS, kinds)))
 
     def batch(points: SeriesPoints) -> Any:
@@ -38,7 +39,9 @@ def write_parquet(file: IO[bytes], series: Iterable[SeriesPoints]) -> None:
             pyarrow.DictionaryArray.from_arrays(np.zeros(len(points), np.int32), pyarrow.array([printable(text)]))
             for text in (points.run, points.role, points.tag, points.unit)
         ]
-        columns = [points.step, points.wall_time, points.value.astype(np.float64), np.full(len(points), points.current)]
+        count = len(points)
+        same = [np.full(count, points.segment, np.int32), np.full(count, points.current)]
+        columns = [*same, points.step, points.wall_time, points.value.astype(np.float64)]
         return pyarrow.record_batch([*names, *map(pyarrow.array, columns)], schema=schema)
 
     with pyarrow.parquet.ParquetWriter(file, schema) as writer:

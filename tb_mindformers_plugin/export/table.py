@@ -8,10 +8,10 @@ from typing import Any, Iterator, Optional, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tb_mindformers_plugin.runs.contents import RunContents, Segment
+from tb_mindformers_plugin.runs.contents import RunContents
 
 #: Columns of a table, a row a logged point.
-COLUMNS = ("run", "role", "tag", "unit", "step", "wall_time", "value", "current")
+COLUMNS = ("run", "role", "tag", "unit", "segment", "current", "step", "wall_time", "value")
 
 
 class ExportError(ValueError):
@@ -20,13 +20,14 @@ class ExportError(ValueError):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SeriesPoints:
-    """The points of one segment of a series: rows of a table, of which four columns do not change.
+    """The points of one segment of a series: rows of a table, of which six columns do not change.
 
     Attributes:
       run: TensorBoard's name of the run.
       role: role that the series plays, "" for none.
       tag, unit: the series, as logged; its unit, "" where there is none or it is not known.
-      current: whether the points are the curve; else a restart superseded them.
+      segment: place of the segment in the series, 0 for its curve.
+      current: whether the points are a curve; else a restart superseded them.
       step: (n,) int64.
       wall_time: (n,) float64, seconds since the Unix epoch.
       value: (n,) float32 or float64, as logged; NaN and infinities included.
@@ -36,6 +37,7 @@ class SeriesPoints:
     role: str
     tag: str
     unit: str
+    segment: int
     current: bool
     step: npt.NDArray[np.int64]
     wall_time: npt.NDArray[np.float64]
@@ -62,13 +64,10 @@ def points_of(
         known = {match.tag for match in run.roles.values()}
         series += [("", tag, run.manifest.units.get(tag, "")) for tag in run.tags if tag not in known]
     for role, tag, unit in series:
-        for segment in run.segments(tag):
+        for place, segment in enumerate(run.segments(tag)):
             if len(segment) and (superseded or segment.current):
-                yield _points(name, role, tag, unit, segment)
-
-
-def _points(name: str, role: str, tag: str, unit: str, segment: Segment) -> SeriesPoints:
-    return SeriesPoints(name, role, tag, unit, segment.current, segment.step, segment.wall, segment.value)
+                columns = segment.step, segment.wall, segment.value
+                yield SeriesPoints(name, role, tag, unit, place, segment.current, *columns)
 
 
 def printable(text: str) -> str:

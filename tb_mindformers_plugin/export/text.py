@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import math
 from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Tuple
@@ -21,7 +22,7 @@ _BLOCK = 50_000
 def csv_text(series: Iterable[SeriesPoints], header: bool = True) -> Iterator[str]:
     """Yields a CSV table (RFC 4180) with the columns `COLUMNS`.
 
-    Numbers have as many digits as tell them from the next; what is not finite is nan, inf or -inf; current is 1 or 0.
+    Numbers are doubles, exactly as they were logged; what is not finite is nan, inf or -inf; current is true or false.
 
     Args:
       series: the rows.
@@ -30,12 +31,11 @@ def csv_text(series: Iterable[SeriesPoints], header: bool = True) -> Iterator[st
     if header:
         yield ",".join(COLUMNS) + "\r\n"
     for points in series:
-        before = _cells(points.run, points.role, points.tag, points.unit)
-        after = f",{int(points.current)}\r\n"
-        for start in range(0, len(points), _BLOCK):
-            part = slice(start, start + _BLOCK)
-            columns = (points.step[part].tolist(), _digits(points.wall_time[part]), _digits(points.value[part]))
-            yield "".join(f"{before},{step},{wall},{value}{after}" for step, wall, value in zip(*columns))
+        current = "true" if points.current else "false"
+        head = _cells(points.run, points.role, points.tag, points.unit, str(points.segment), current)
+        for part in _blocks(len(points)):
+            rows = zip(points.step[part].tolist(), points.wall_time[part].tolist(), points.value[part].tolist())
+            yield "".join(f"{head},{step},{wall!r},{value!r}\r\n" for step, wall, value in rows)
 
 
 def json_text(
@@ -43,8 +43,8 @@ def json_text(
 ) -> Iterator[str]:
     """Yields one JSON object: ``{"runs": [{"run", "manifest": {}, "events": [], "series": []}]}``.
 
-    A series is ``{"role", "tag", "unit", "current", "step": [], "wall_time": [], "value": []}``, an event
-    ``{"kind", "step", "wall_time", …}``. What is not finite is the string "NaN", "Infinity" or "-Infinity".
+    A series is ``{"role", "tag", "unit", "segments": [{"current", "step": [], "wall_time": [], "value": []}]}``, an
+    event ``{"kind", "step", "wall_time", …}``. What is not finite is the string "NaN", "Infinity" or "-Infinity".
 
     Args:
       runs: (name, what was read of it) of each run.
@@ -56,13 +56,17 @@ def json_text(
         events = [{"kind": e.kind, "step": e.step, "wall_time": e.wall_time, **e.fields} for e in run.events]
         head = {"run": name, "manifest": run.manifest.to_dict() if run.has_manifest else {}, "events": events}
         yield (", " if i else "") + _dumps(head)[:-1] + ', "series": ['
-        for j, points in enumerate(points_of(name, run, roles, superseded)):
-            fields = {"role": points.role, "tag": points.tag, "unit": points.unit, "current": points.current}
-            yield f"{', ' if j else ''}{_dumps(fields)[:-1]}"
-            yield f', "step": {_dumps(points.step.tolist())}, "wall_time": ['
-            yield from _numbers(points.wall_time)
-            yield '], "value": ['
-            yield from _numbers(points.value)
+        series = itertools.groupby(points_of(name, run, roles, superseded), key=lambda p: (p.role, p.tag, p.unit))
+        for j, ((role, tag, unit), segments) in enumerate(series):
+            fields = _dumps({"role": role, "tag": tag, "unit": unit})
+            yield f'{", " if j else ""}{fields[:-1]}, "segments": ['
+            for k, points in enumerate(segments):
+                yield f'{", " if k else ""}{{"current": {_dumps(points.current)}'
+                for field, column in (("step", points.step), ("wall_time", points.wall_time), ("value", points.value)):
+                    yield f', "{field}": ['
+                    yield from _numbers(column)
+                    yield "]"
+                yield "}"
             yield "]}"
         yield "]}"
     yield "]}\n"
@@ -74,19 +78,17 @@ def _cells(*cells: str) -> str:
     return line.getvalue()
 
 
-def _digits(values: npt.NDArray[Any]) -> list[str]:
-    """The shortest text of each number that reads back as it (of a float32 as float32)."""
-    text: list[str] = values.astype("U32").tolist()
-    return text
-
-
 def _numbers(values: npt.NDArray[Any]) -> Iterator[str]:
-    for start in range(0, len(values), _BLOCK):
-        part = values[start : start + _BLOCK]
-        said = _digits(part)
-        for i in np.flatnonzero(~np.isfinite(part)).tolist():
-            said[i] = json.dumps(_word(float(part[i])))
-        yield ("," if start else "") + ",".join(said)
+    for part in _blocks(len(values)):
+        block = values[part]
+        said = list(map(repr, block.tolist()))
+        for i in np.flatnonzero(~np.isfinite(block)).tolist():
+            said[i] = _dumps(float(block[i]))
+        yield (", " if part.start else "") + ", ".join(said)
+
+
+def _blocks(length: int) -> Iterator[slice]:
+    return (slice(start, start + _BLOCK) for start in range(0, length, _BLOCK))
 
 
 def _dumps(value: Any) -> str:

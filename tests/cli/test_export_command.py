@@ -53,7 +53,7 @@ def test_parquet(logs, tmp_path):
     assert export(logs, "--format", "parquet", "-o", tmp_path / "all.parquet").exit_code == 0
     table = parquet.read_table(tmp_path / "all.parquet")
     assert table.num_rows == 30
-    assert table.column_names == ["run", "role", "tag", "unit", "step", "wall_time", "value", "current"]
+    assert table.column_names == ["run", "role", "tag", "unit", "segment", "current", "step", "wall_time", "value"]
     rows = table.to_pylist()
     assert [row["value"] for row in rows if row["run"] == "b/c"] == [step / 4 for step in range(10)]
     assert rows[0]["wall_time"] == 1e9

@@ -37,13 +37,13 @@ def test_csv(run):
     found = rows(csv_text(points_of(name, contents)))
     assert tuple(found[0]) == COLUMNS
     assert {row["run"] for row in found} == {name}
-    curve = [row for row in found if row["role"] == "loss" and row["current"] == "1"]
+    curve = [row for row in found if row["role"] == "loss" and row["current"] == "true"]
     assert [int(row["step"]) for row in curve] == list(range(9))
     np.testing.assert_array_equal(
         np.array([float(row["value"]) for row in curve[:5]], np.float32), np.float32(VALUES[:5])
     )
     assert [float(row["wall_time"]) for row in curve[:5]] == [1796055444.7305763 + step for step in range(5)]
-    left = [row for row in found if row["role"] == "loss" and row["current"] == "0"]
+    left = [row for row in found if row["role"] == "loss" and row["current"] == "false"]
     assert [(int(row["step"]), np.float32(row["value"])) for row in left] == [
         (5, np.float32(3.4e38)),
         (6, np.float32(16777216)),
@@ -58,20 +58,23 @@ def test_json(run):
     assert found["manifest"]["resumed_from"] == 4
     assert [event["kind"] for event in found["events"]] == ["end", "end"]
     loss = found["series"][0]
-    assert {name: loss[name] for name in ("role", "tag", "unit", "current")} == {
-        "role": "loss",
-        "tag": "train/loss",
-        "unit": "",
-        "current": True,
-    }
-    assert loss["step"] == list(range(9))
-    assert loss["value"][:5] == [0.1, "NaN", "Infinity", "-Infinity", 1e-30]
+    assert (loss["role"], loss["tag"], loss["unit"]) == ("loss", "train/loss", "")
+    assert [segment["current"] for segment in loss["segments"]] == [True, False]
+    assert loss["segments"][0]["step"] == list(range(9))
+    assert loss["segments"][0]["value"][:5] == [
+        float(np.float32(0.1)),
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        float(np.float32(1e-30)),
+    ]
+    assert loss["segments"][1]["step"] == [5, 6, 7]
 
 
 def test_what_is_wanted(run):
     name, contents = run
     assert {row["role"] for row in rows(csv_text(points_of(name, contents, ["loss"])))} == {"loss"}
-    assert {row["current"] for row in rows(csv_text(points_of(name, contents, superseded=False)))} == {"1"}
+    assert {row["current"] for row in rows(csv_text(points_of(name, contents, superseded=False)))} == {"true"}
     assert list(points_of(name, contents, ["kl"])) == []
 
 
