@@ -24,6 +24,7 @@ ORDER = [
     "export",
     "layout",
     "health",
+    "report",
     "http_api",
     "plugin",
     "cli",

@@ -1,16 +1,34 @@
-"""What several commands ask of a logdir: its runs, and which of them."""
+"""What several commands have in common: options, which runs they are about, how far they are."""
 
 from __future__ import annotations
 
 import difflib
 import sys
-from typing import Iterator, NoReturn, Sequence
+from typing import Any, Iterator, NoReturn, Optional, Sequence
 
 import click
 from rich.console import Console
 from rich.progress import Progress
 
+from tb_mindformers_plugin.compare import Tolerance
 from tb_mindformers_plugin.runs.store import Store
+
+
+class RelativeTolerance(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A part of a value, as 0.01 or 1%."""
+
+    name = "tolerance"
+
+    def convert(self, value: Any, param: Optional[click.Parameter], ctx: Optional[click.Context]) -> float:
+        """Returns the part."""
+        if isinstance(value, float):
+            return value
+        text = str(value).strip()
+        try:
+            found = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+            return Tolerance(relative=found).relative
+        except ValueError:
+            self.fail(f"{value!r} is no tolerance; give it as 0.01 or 1%", param, ctx)
 
 
 def chosen_runs(store: Store, names: Sequence[str], logdir: str) -> list[str]:

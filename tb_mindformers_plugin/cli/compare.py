@@ -9,6 +9,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 import click
 from rich.console import Console
 
+from tb_mindformers_plugin.cli.choice import RelativeTolerance
 from tb_mindformers_plugin.cli.doctor import escape
 from tb_mindformers_plugin.compare import AlignmentError, Comparison, Tolerance, compare, wording
 from tb_mindformers_plugin.compare.align import AXES
@@ -21,22 +22,6 @@ _COLOURS = {"same": "green", "ratio": "yellow", "offset": "yellow", "differs": "
 _MOST_SETTINGS = 20
 
 Found = Tuple[str, Comparison]
-
-
-class _Relative(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A part of a value, as 0.01 or 1%."""
-
-    name = "tolerance"
-
-    def convert(self, value: Any, param: Optional[click.Parameter], ctx: Optional[click.Context]) -> float:
-        if isinstance(value, float):
-            return value
-        text = str(value).strip()
-        try:
-            found = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-            return Tolerance(relative=found).relative
-        except ValueError:
-            self.fail(f"{value!r} is no tolerance; give it as 0.01 or 1%", param, ctx)
 
 
 @click.command("compare")
@@ -53,7 +38,7 @@ class _Relative(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 )
 @click.option(
     "--tolerance",
-    type=_Relative(),
+    type=RelativeTolerance(),
     default=0.01,
     show_default=True,
     metavar="PART",

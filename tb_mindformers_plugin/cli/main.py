@@ -11,6 +11,7 @@ from tb_mindformers_plugin.cli.demo import demo
 from tb_mindformers_plugin.cli.doctor import doctor
 from tb_mindformers_plugin.cli.export import export_command
 from tb_mindformers_plugin.cli.layout import layout_command
+from tb_mindformers_plugin.cli.report import report_command
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -25,3 +26,4 @@ main.add_command(demo)
 main.add_command(doctor)
 main.add_command(export_command)
 main.add_command(layout_command)
+main.add_command(report_command)
