@@ -24,8 +24,8 @@ ORDER = [
     "export",
     "layout",
     "health",
-    "report",
     "http_api",
+    "report",
     "plugin",
     "cli",
 ]
