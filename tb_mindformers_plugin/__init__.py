@@ -1,13 +1,16 @@
 """Training Health for TensorBoard.
 
 Public names are imported when first used, so that importing the package (which TensorBoard
-does at start) pulls in neither mindspore nor the command line's libraries.
+does at start) pulls in neither mindspore nor the command line's libraries. Where MindSpore Transformers
+is installed, the import makes the callback known to its configuration files.
 """
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from tb_mindformers_plugin.registration import register_with_mindformers
 
 if TYPE_CHECKING:
     from tb_mindformers_plugin.callback import (
@@ -55,3 +58,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+register_with_mindformers()

@@ -50,7 +50,19 @@ def read_run(directory) -> Run:
     return run
 
 
+def read_scalars(directory) -> dict:
+    """Returns {tag: [(step, value)]} of all simple values, whoever wrote them."""
+    found: dict = {}
+    for path in sorted(pathlib.Path(directory).glob("events.out.tfevents.*"), key=_order):
+        for record in RawEventFileLoader(str(path)).Load():
+            event = event_pb2.Event.FromString(record)
+            for value in event.summary.value:
+                if value.WhichOneof("value") == "simple_value":
+                    found.setdefault(value.tag, []).append((event.step, value.simple_value))
+    return found
+
+
 def _order(path):
     # events.out.tfevents.<second>.<host>.<pid>.<count in this process>
     parts = path.name.split(".")
-    return int(parts[3]), int(parts[-1])
+    return int(parts[3]), int(parts[-1]) if parts[-1].isdigit() else 0  # tensorboardX counts nothing

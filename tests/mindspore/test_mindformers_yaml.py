@@ -1,0 +1,157 @@
+"""A mindformers Trainer run from a YAML file alone, then resumed; both against MFLossMonitor's own event files."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import mindspore as ms
+import numpy as np
+import pytest
+from mindformers.core import MFLossMonitor
+from mindspore import Tensor
+from mindspore.mindrecord import FileWriter
+from run_reading import read_run, read_scalars
+from small_trainings import HandDriven
+
+from tb_mindformers_plugin import TrainingHealthCallback
+from tb_mindformers_plugin.registration import REGISTER_PATH
+
+CONFIG = pathlib.Path(__file__).with_name("tiny_llama.yaml")
+STEPS, PER_EPOCH, BATCH, LENGTH = 24, 12, 8, 32
+
+# Nothing of this package: the entry in the file names it.
+BY_NAME = """
+from mindformers import MindFormerConfig, Trainer, build_context
+from scenarios.cpu_overflow import overflow_seen_on_cpu
+build_context(MindFormerConfig("config.yaml"))
+with overflow_seen_on_cpu():
+    Trainer(args="config.yaml").train()
+"""
+
+BY_IMPORT = """
+import tb_mindformers_plugin
+from mindformers import MindFormerConfig, Trainer, build_context
+from scenarios.cpu_overflow import overflow_seen_on_cpu
+build_context(MindFormerConfig("config.yaml"))
+by_hand = tb_mindformers_plugin.TrainingHealthCallback("by_hand", log_every=5)
+with overflow_seen_on_cpu():
+    Trainer(args="config.yaml", callbacks=[by_hand]).train()
+"""
+
+
+def run_trainer(directory, code, **changes):
+    text = CONFIG.read_text()
+    for old, new in changes.values():
+        assert old in text
+        text = text.replace(old, new)
+    (directory / "config.yaml").write_text(text)
+    (directory / "train.py").write_text(code)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "REGISTER_PATH": str(REGISTER_PATH)}
+    done = subprocess.run(
+        [sys.executable, "train.py"],
+        env=environment,
+        cwd=directory,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    """Where 24 steps were trained, two copies of each batch interleaved, and then the last 12 of them again."""
+    directory = tmp_path_factory.mktemp("yaml")
+    (directory / "data").mkdir()
+    writer = FileWriter(str(directory / "data" / "samples.mindrecord"), 1)
+    writer.add_schema({"input_ids": {"type": "int32", "shape": [-1]}})
+    samples = np.random.RandomState(0).randint(0, 8, (BATCH * PER_EPOCH, LENGTH + 1)).astype(np.int32)
+    writer.write_raw_data([{"input_ids": sample} for sample in samples])
+    writer.commit()
+
+    interleaved = ("\nmicro_batch_interleave_num: 1", "\nmicro_batch_interleave_num: 2")
+    named = (
+        "- type: TrainingHealthCallback",
+        "- type: TrainingHealthCallback\n    auto_register: training_health.TrainingHealthCallback",
+    )
+    run_trainer(directory, BY_NAME, interleaved=interleaved, named=named)
+    shutil.copytree(directory / "run", directory / "first_run")
+    (directory / "monitor").rename(directory / "first_monitor")
+    checkpoints = directory / "output" / "checkpoint"
+    name = next((checkpoints / "rank_0").glob(f"*-1_{PER_EPOCH}.ckpt")).name
+    resumed = (
+        'load_checkpoint: ""\nresume_training: False',
+        f"load_checkpoint: {checkpoints}\nresume_training: {name}",
+    )
+    run_trainer(directory, BY_IMPORT, interleaved=interleaved, resumed=resumed)
+    return directory
+
+
+TAGS = {
+    "train/loss": "loss",
+    "train/lr": "learning-rate",
+    "train/grad_norm": "grad-norm",
+    "train/loss_scale": "loss-scale",
+}
+
+
+def test_each_number_is_the_one_in_the_event_file_of_mindformers(directory):
+    run, monitor = read_scalars(directory / "first_run"), read_scalars(directory / "first_monitor" / "rank_0")
+    for tag, theirs in TAGS.items():
+        assert [step for step, _ in run[tag]] == list(range(1, STEPS + 1))
+        assert run[tag] == monitor[theirs], tag  # bit for bit
+    manifest = read_run(directory / "first_run").manifests[0]
+    assert manifest["global_batch_size"] * 1.0 == monitor["batch-size"][0][1]
+    assert (manifest["total_steps"], manifest["steps_per_epoch"]) == (STEPS, PER_EPOCH)
+    assert manifest["hparams"] == {"lr": 0.002, "layers": 1}
+    epochs = [value for _, value in run["train/epoch"]]
+    np.testing.assert_allclose(epochs, np.arange(1, STEPS + 1) / PER_EPOCH, rtol=1e-6)
+
+
+def test_a_resumed_training_goes_on_as_mindformers_counts(directory):
+    run, monitor = read_run(directory / "run"), read_scalars(directory / "monitor" / "rank_0")
+    steps = list(range(PER_EPOCH + 1, STEPS + 1))
+    assert run.steps() == [*range(1, STEPS + 1), *steps]
+    for tag, theirs in TAGS.items():
+        assert list(zip(*run.series(tag)))[STEPS:] == monitor[theirs], tag
+    assert run.manifests[1]["resumed_from"] == PER_EPOCH
+    assert run.manifests[1]["total_steps"] == STEPS
+    assert {"kind": "resume", "step": PER_EPOCH, "resumed_from": PER_EPOCH} in run.events
+    # The same weights, optimizer and data: the same curve once more.
+    losses = run.values("train/loss")
+    np.testing.assert_allclose(losses[STEPS:], losses[PER_EPOCH:STEPS], rtol=1e-4)
+
+
+def test_the_trainer_api_takes_it_as_well(directory):
+    assert read_run(directory / "by_hand").steps() == [13, 15, 20, 24]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"micro_batch_num": 4},
+        {"micro_batch_num": 4, "calculate_per_token_loss": True},
+        {"micro_batch_interleave_num": 2, "gradient_accumulation_steps": 8},
+        {"micro_batch_interleave_num": 2, "gradient_accumulation_steps": 8, "calculate_per_token_loss": True},
+        {"micro_batch_num": 4, "micro_batch_interleave_num": 2},
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("stages", [1, 2])
+def test_loss_is_scaled_as_mindformers_does_it(settings, stages, tmp_path, monkeypatch):
+    if stages > 1:
+        context = ms.get_auto_parallel_context
+        monkeypatch.setattr(
+            ms, "get_auto_parallel_context", lambda name: 2 if name == "pipeline_stages" else context(name)
+        )
+        monkeypatch.setattr(ms.context, "get_auto_parallel_context", ms.get_auto_parallel_context)
+    monitor = MFLossMonitor(origin_epochs=1, dataset_size=10, global_batch_size=8, **settings)
+    by_hand = HandDriven(TrainingHealthCallback(tmp_path, log_every=1), list_callback=[monitor]).begin()
+    by_hand.step(Tensor(48.0))
+    by_hand.end()
+    assert read_run(tmp_path).values("train/loss") == [np.float32(monitor._fix_loss_for_parallel(48.0))]
