@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 from mindspore import Tensor, nn
-from mindspore.train import Model
+from mindspore.train import Callback, Model
 from run_reading import read_run
 from small_trainings import (
     HandDriven,
@@ -24,11 +25,17 @@ from small_trainings import (
     regression_net,
     train_regression,
 )
-from tensorboard.compat.proto import event_pb2
-from tensorboard.summary.writer import event_file_writer
 
 from tb_mindformers_plugin import TrainingHealthCallback
 from tb_mindformers_plugin.callback import session as session_module
+from tb_mindformers_plugin.writer import files
+
+
+class Slowly(Callback):
+    """Gives the writing thread its time: these trainings take less than a millisecond a step."""
+
+    def on_train_step_end(self, run_context):
+        time.sleep(0.01)
 
 
 def ends(run):
@@ -227,20 +234,41 @@ def test_log_dir_that_cannot_be_made_is_said_once_and_the_training_goes_on(tmp_p
 
 
 def test_disk_that_fills_up_is_said_once_and_the_training_goes_on(tmp_path, log_lines, monkeypatch):
-    whole = event_file_writer._AsyncWriter.write
+    whole, room = files._LocalFile.write, 3000
 
-    def full(self, record):
-        if event_pb2.Event.FromString(record).step > 4:
+    def full(self, data):
+        nonlocal room
+        room -= len(data)
+        if room < 0:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        whole(self, record)
+        whole(self, data)
 
-    monkeypatch.setattr(event_file_writer._AsyncWriter, "write", full)
-    model = train_regression([TrainingHealthCallback(tmp_path, log_every=1)], steps=12)
-    assert int(model._train_network.optimizer.global_step.asnumpy()[0]) == 12
-    said = [line for line in log_lines() if line[0] != "DEBUG"]
-    assert len(said) == 1
-    assert "No space left on device" in said[0][1]
-    assert read_run(tmp_path).steps() == [1, 2, 3, 4]
+    monkeypatch.setattr(files._LocalFile, "write", full)
+    callback = TrainingHealthCallback(tmp_path, log_every=1, flush_seconds=0.01)
+    model = train_regression([callback, Slowly()], steps=60)
+    assert int(model._train_network.optimizer.global_step.asnumpy()[0]) == 60
+    said = [message for level, message in log_lines() if level != "DEBUG"]
+    assert len([message for message in said if "No space left on device" in message]) == 1
+    steps = read_run(tmp_path).steps()
+    assert 0 < len(steps) < 60
+    # 60 steps and the end.
+    assert said[1:] == [f"{61 - len(steps)} records could not be written to {tmp_path}."]
+
+
+def test_directory_that_is_deleted_is_said_once_and_the_training_goes_on(tmp_path, log_lines):
+    run = tmp_path / "run"
+
+    class Delete(Callback):
+        def on_train_step_end(self, run_context):
+            if run_context.original_args().cur_step_num in (10, 20):
+                shutil.rmtree(run)
+
+    callback = TrainingHealthCallback(run, log_every=1, flush_seconds=0.01)
+    train_regression([callback, Slowly(), Delete()], steps=40)
+    (said,) = [message for level, message in log_lines() if level != "DEBUG"]
+    assert "deleted" in said
+    assert read_run(run).steps()[-1] == 40
+    assert ends(read_run(run)) == [{"step": 40, "status": "completed"}]
 
 
 def test_writer_that_breaks_in_any_way_is_said_once_with_its_traceback_at_debug(tmp_path, log_lines, monkeypatch):

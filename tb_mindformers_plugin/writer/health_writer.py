@@ -1,21 +1,19 @@
 """HealthWriter: writes a run's health into TensorBoard event files, from any training loop.
 
-It needs neither a framework nor TensorFlow: the records go through TensorBoard's own event file
-writer, which appends on a thread of its own.
+It needs neither a framework nor TensorFlow. What is logged is written on a thread of its own.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import datetime
+import functools
 import importlib.util
 import logging
 import math
 import numbers
 import os
 import sys
-import threading
 import time
 import weakref
 from types import TracebackType
@@ -35,42 +33,29 @@ def _choose_protobuf() -> None:
 
 _choose_protobuf()
 
-from tensorboard.compat.proto import event_pb2, summary_pb2
-from tensorboard.summary.writer.event_file_writer import EventFileWriter
-
 from tb_mindformers_plugin import metadata
 from tb_mindformers_plugin.metadata import ManifestError, RunManifest
 from tb_mindformers_plugin.roles import ROLES
-from tb_mindformers_plugin.scalar_record import scalar_record
+from tb_mindformers_plugin.writer.background import BackgroundWriter, Entry
 
 logger = logging.getLogger("tb_mindformers_plugin")
 
-# After a disk error writing is tried again after this many seconds, then twice as many, up to the
-# longest: an NFS server that is away for a minute must not end the logging of a week.
-_RETRY_SECONDS = 60.0
-_LONGEST_RETRY_SECONDS = 3600.0
-
-# A local disk raises OSError; where TensorFlow is installed, or for a remote path, TensorBoard's
-# writer raises whatever that file system does.
-_DISK_ERRORS = (Exception,)
-
 _LONGEST_ERROR = 2000
-
-# Records waiting for the disk. A queue this long rides out a disk that hangs for hours at one
-# record a second.
-_QUEUE_RECORDS = 10_000
 
 
 class HealthWriter:
     """Writes scalars, the run manifest and health events into one event file of `log_dir`.
 
-    One `log` call is one record: all its values share a step and a wall time. The file is flushed
-    every `flush_seconds`, so that is the most that a killed process loses. Used in a ``with`` block it
-    writes at the end that the training completed, or failed and by which error.
+    One `log` call is one record: all its values share a step and a wall time. It goes into a queue,
+    which a thread writes to disk every `flush_seconds`, so that is the most that a killed process
+    loses. Used in a ``with`` block it writes at the end that the training completed, or failed and by
+    which error.
 
-    A disk that fails while the training runs never raises: the error is logged once, records are
-    dropped and counted, and after a while a new event file is tried. A disk that hangs without
-    failing is waited for once 10,000 records are queued.
+    A disk that fails or hangs while the training runs neither raises nor holds it up: it is logged
+    once, and a new event file is tried after a minute, then after two, four, up to sixty. Until then up
+    to 10,000 records (64 MiB of histograms and images) wait; what comes when the queue is full is
+    dropped and counted, but health events find room in twice as many. Only opening, `flush` and `close` wait for
+    a disk that does not answer, half a minute once. A file that is deleted is followed by a new one.
 
     Args:
       log_dir: the run's directory; made where it is missing.
@@ -93,16 +78,14 @@ class HealthWriter:
         self._log_dir = _checked_log_dir(log_dir)
         self._flush_seconds = _checked_flush_seconds(flush_seconds)
         self._manifest = _checked_manifest(manifest)
-        self._lock = threading.Lock()
         self._process = os.getpid()
         self._closed = self._ended = False
         self._last_step = self._manifest.resumed_from or 0
-        self._dropped = 0
-        self._failed_before = self._recovered = False
-        self._retry_seconds = _RETRY_SECONDS
-        self._retry_at = 0.0
-        self._file: Optional[EventFileWriter] = None
-        self._open()
+        self._background = BackgroundWriter(
+            self._log_dir, functools.partial(_manifest_entry, self._manifest), self._flush_seconds
+        )
+        # An interpreter that ends without close() must not take the last records with it.
+        weakref.finalize(self, _close_quietly, self._background, os.getpid())
 
     @property
     def log_dir(self) -> str:
@@ -128,7 +111,8 @@ class HealthWriter:
           ValueError: a name that is neither a role nor a tag; a value that is no number.
         """
         scalars = {self._tag(name): _number(name, value) for name, value in metrics.items() if value is not None}
-        self.log_scalars(step, scalars, wall_time=wall_time)
+        if scalars:
+            self._put(Entry(_checked_wall_time(wall_time), _checked_step(step), scalars))
 
     def log_scalars(self, step: int, scalars: Mapping[str, float], *, wall_time: Optional[float] = None) -> None:
         """Writes one record with `scalars` {tag: value}; nothing where it is empty.
@@ -138,8 +122,7 @@ class HealthWriter:
         """
         if scalars:
             checked = {_checked_tag(tag): _number(tag, value) for tag, value in scalars.items()}
-            step = _checked_step(step)
-            self._add(step, scalar_record(step, _checked_wall_time(wall_time), checked))
+            self._put(Entry(_checked_wall_time(wall_time), _checked_step(step), checked))
 
     def event(self, kind: str, step: int, *, wall_time: Optional[float] = None, **fields: Any) -> None:
         """Writes a health event.
@@ -154,37 +137,23 @@ class HealthWriter:
           ManifestError: an unknown kind, or a field with no JSON form.
           ValueError: a bad `step`.
         """
-        summary = summary_pb2.Summary(value=[metadata.event_value(kind, fields)])
-        event = event_pb2.Event(wall_time=_checked_wall_time(wall_time), step=_checked_step(step), summary=summary)
-        self._add(event.step, event.SerializeToString())
+        value = metadata.event_value(kind, fields)
+        self._put(Entry(_checked_wall_time(wall_time), _checked_step(step), [value]), important=True)
         self._ended = self._ended or kind == "end"
 
     def flush(self) -> None:
         """Puts what was logged so far on disk."""
-        if self._is_forked():
-            return
-        with self._lock:
-            if self._file is not None:
-                try:
-                    self._file.flush()
-                except _DISK_ERRORS as error:
-                    self._fail(error)
+        if not self._closed and not self._is_forked():
+            self._background.flush()
 
     def close(self) -> None:
-        """Flushes and closes the file. More than one call does no harm.
+        """Writes what is left and closes the file. More than one call does no harm.
 
         It does not say how the training ended; leaving a ``with`` block does.
         """
-        if self._is_forked():
-            return
-        with self._lock:
+        if not self._is_forked():
             self._closed = True
-            file, self._file = self._file, None
-            if file is not None:
-                try:
-                    file.close()
-                except _DISK_ERRORS as error:
-                    self._say_failure(error)
+            self._background.close()
 
     def __enter__(self) -> HealthWriter:
         return self
@@ -209,28 +178,19 @@ class HealthWriter:
         if tag is not None:
             return tag
         if "/" in name:
-            return name
+            return _checked_tag(name)
         raise ValueError(
             f"metric {name!r} is neither a role ({', '.join(ROLES)}) nor a tag: "
             f'give a metric of your own a tag with a slash, as in log(step, **{{"train/{name}": value}})'
         )
 
-    def _add(self, step: int, record: bytes) -> None:
+    def _put(self, entry: Entry, *, important: bool = False) -> None:
         if self._is_forked():
             return
-        self._last_step = max(self._last_step, step)
-        with self._lock:
-            if self._closed:
-                raise ValueError(f"this HealthWriter of {self._log_dir!r} is closed")
-            if self._file is None and not self._reopened():
-                self._dropped += 1
-                return
-            assert self._file is not None
-            try:
-                _append(self._file, record)
-            except _DISK_ERRORS as error:
-                self._dropped += 1
-                self._fail(error)
+        if self._closed:
+            raise ValueError(f"this HealthWriter of {self._log_dir!r} is closed")
+        self._last_step = max(self._last_step, entry.step)
+        self._background.put(entry, important=important)
 
     def _is_forked(self) -> bool:
         """Whether this is a copy in a child process, whose thread and file are its parent's."""
@@ -244,74 +204,16 @@ class HealthWriter:
             )
         return True
 
-    def _open(self) -> None:
-        """Opens a new event file and writes the manifest into it. Raises OSError."""
-        if "://" not in self._log_dir:
-            # An error of os.makedirs names the path that is in the way; TensorBoard's helper does not.
-            os.makedirs(self._log_dir, exist_ok=True)
-        file = EventFileWriter(self._log_dir, max_queue_size=_QUEUE_RECORDS, flush_secs=self._flush_seconds)
-        value = metadata.manifest_value(self._manifest)
-        # Step 0 would look like a restart to readers that go by steps alone.
-        step = self._manifest.resumed_from or 0
-        file.add_event(event_pb2.Event(wall_time=time.time(), step=step, summary=summary_pb2.Summary(value=[value])))
-        file.flush()
-        self._file = file
-        # An interpreter that ends without close() must not take the last records with it.
-        weakref.finalize(self, _close_quietly, file, os.getpid())
 
-    def _reopened(self) -> bool:
-        if time.monotonic() < self._retry_at:
-            return False
-        try:
-            self._open()
-        except _DISK_ERRORS as error:
-            self._retry_later()
-            logger.debug("%s still cannot be written: %s", self._log_dir, error)
-            return False
-        # A full disk may take a new file and fail again: the retries grow apart all the same.
-        level = logging.DEBUG if self._recovered else logging.WARNING
-        logger.log(
-            level, "Training Health writes to %s again; %d or more records were lost.", self._log_dir, self._dropped
-        )
-        self._recovered = True
-        self._dropped = 0
-        return True
-
-    def _fail(self, error: Exception) -> None:
-        """Gives up the current file after a disk error."""
-        self._file = None
-        self._retry_later()
-        self._say_failure(error)
-
-    def _retry_later(self) -> None:
-        self._retry_at = time.monotonic() + self._retry_seconds
-        self._retry_seconds = min(2 * self._retry_seconds, _LONGEST_RETRY_SECONDS)
-
-    def _say_failure(self, error: Exception) -> None:
-        level = logging.DEBUG if self._failed_before else logging.ERROR
-        self._failed_before = True
-        logger.log(
-            level,
-            "Training Health cannot write to %s (%s). The training goes on without it; "
-            "what is logged until the disk is back is lost.",
-            self._log_dir,
-            error,
-        )
+def _manifest_entry(manifest: RunManifest) -> Entry:
+    # Step 0 would look like a restart to readers that go by steps alone.
+    return Entry(time.time(), manifest.resumed_from or 0, [metadata.manifest_value(manifest)])
 
 
-def _append(file: EventFileWriter, record: bytes) -> None:
-    queue = getattr(file, "_async_writer", None)
-    if queue is not None:
-        queue.write(record)  # what add_event does, without a message that has to be made first
-    else:
-        file.add_event(event_pb2.Event.FromString(record))
-
-
-def _close_quietly(file: EventFileWriter, process: int) -> None:
+def _close_quietly(background: BackgroundWriter, process: int) -> None:
     """Puts on disk what a writer that was never closed still holds."""
     if process == os.getpid():
-        with contextlib.suppress(Exception):
-            file.close()
+        background.close()
 
 
 def _checked_log_dir(log_dir: Union[str, os.PathLike[str]]) -> str:
@@ -352,6 +254,8 @@ def _checked_manifest(manifest: Union[RunManifest, Mapping[str, Any], None]) -> 
 
 
 def _checked_step(step: int) -> int:
+    if type(step) is int and 0 <= step < 2**63:
+        return step
     if isinstance(step, bool) or not isinstance(step, numbers.Integral):
         raise ValueError(f"step is a whole number, got {step!r} ({type(step).__name__})")
     if not -(2**63) <= step < 2**63:
@@ -360,9 +264,18 @@ def _checked_step(step: int) -> int:
 
 
 def _checked_tag(tag: str) -> str:
-    if not isinstance(tag, str) or not tag or tag in (metadata.RUN_TAG, metadata.EVENTS_TAG):
+    if not isinstance(tag, str) or not _is_tag(tag):
         raise ValueError(f"a tag must be a string, not empty and none of this package's own, got {tag!r}")
     return tag
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_tag(tag: str) -> bool:
+    try:
+        tag.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return bool(tag) and tag not in (metadata.RUN_TAG, metadata.EVENTS_TAG)
 
 
 def _checked_wall_time(wall_time: Optional[float]) -> float:
@@ -370,6 +283,8 @@ def _checked_wall_time(wall_time: Optional[float]) -> float:
 
 
 def _number(name: str, value: Any) -> float:
+    if type(value) is float:
+        return value
     try:
         # An array of one element is a number to whoever logs a loss.
         return float(value.item()) if getattr(value, "size", None) == 1 and hasattr(value, "item") else float(value)
