@@ -17,7 +17,7 @@ import sys
 import time
 import weakref
 from types import TracebackType
-from typing import Any, Mapping, Optional, Type, Union
+from typing import Any, Mapping, Optional, Sequence, Type, Union
 
 
 def _choose_protobuf() -> None:
@@ -33,9 +33,12 @@ def _choose_protobuf() -> None:
 
 _choose_protobuf()
 
+from tensorboard.compat.proto import summary_pb2
+
 from tb_mindformers_plugin import metadata
 from tb_mindformers_plugin.metadata import ManifestError, RunManifest
 from tb_mindformers_plugin.roles import ROLES
+from tb_mindformers_plugin.writer import summaries
 from tb_mindformers_plugin.writer.background import BackgroundWriter, Entry
 
 logger = logging.getLogger("tb_mindformers_plugin")
@@ -79,7 +82,7 @@ class HealthWriter:
         self._flush_seconds = _checked_flush_seconds(flush_seconds)
         self._manifest = _checked_manifest(manifest)
         self._process = os.getpid()
-        self._closed = self._ended = False
+        self._closed = self._ended = self._has_hparams = False
         self._last_step = self._manifest.resumed_from or 0
         self._background = BackgroundWriter(
             self._log_dir, functools.partial(_manifest_entry, self._manifest), self._flush_seconds
@@ -138,8 +141,76 @@ class HealthWriter:
           ValueError: a bad `step`.
         """
         value = metadata.event_value(kind, fields)
-        self._put(Entry(_checked_wall_time(wall_time), _checked_step(step), [value]), important=True)
+        at, step = _checked_wall_time(wall_time), _checked_step(step)
+        self._put(Entry(at, step, [value]), important=True)
+        if kind == "end" and self._has_hparams:
+            ended = summaries.hparams_end_values(fields.get("status") != "failed", at)
+            self._put(Entry(at, step, ended), important=True)
         self._ended = self._ended or kind == "end"
+
+    def add_histogram(
+        self, tag: str, values: Any, step: int, *, buckets: int = 30, wall_time: Optional[float] = None
+    ) -> None:
+        """Writes a histogram, for TensorBoard's Histograms, Distributions and Time Series.
+
+        It is counted at once, by the caller's thread: about 30 ms a million values, and 1 KB in the file.
+
+        Args:
+          tag: its tag, e.g. ``weights/layer0.attention.wq``.
+          values: numbers of any shape, or a tensor; what is not finite is left out.
+          step: optimizer step.
+          buckets: buckets of equal width, >= 1.
+          wall_time: seconds since the Unix epoch; now, if not given.
+
+        Raises:
+          TypeError, ValueError: a wrong argument.
+        """
+        if isinstance(buckets, bool) or not isinstance(buckets, numbers.Integral) or buckets < 1:
+            raise ValueError(f"buckets must be a whole number >= 1, got {buckets!r}")
+        self._add(step, summaries.histogram_value(_checked_tag(tag), values, int(buckets)), wall_time)
+
+    def add_text(self, tag: str, text: str, step: int, *, wall_time: Optional[float] = None) -> None:
+        """Writes a text, e.g. a sample of what the model says; TensorBoard's Text tab shows it as Markdown.
+
+        Raises:
+          TypeError, ValueError: a wrong argument.
+        """
+        self._add(step, summaries.text_value(_checked_tag(tag), text), wall_time)
+
+    def add_image(
+        self, tag: str, image: Any, step: int, *, dataformats: str = "HWC", wall_time: Optional[float] = None
+    ) -> None:
+        """Writes an image, for TensorBoard's Images; made a PNG at once, by the caller's thread.
+
+        Args:
+          tag: its tag.
+          image: an array or tensor of uint8, or of floats in [0, 1], with 1, 3 or 4 channels.
+          step: optimizer step.
+          dataformats: the order of its axes, "HWC", "CHW" or "HW".
+          wall_time: seconds since the Unix epoch; now, if not given.
+
+        Raises:
+          ValueError: a wrong argument.
+          ImportError: Pillow is not installed.
+        """
+        self._add(step, summaries.image_value(_checked_tag(tag), image, dataformats), wall_time)
+
+    def add_hparams(self, hparams: Mapping[str, Any]) -> None:
+        """Writes hyper-parameters for TensorBoard's HParams tab, which lays runs side by side by them.
+
+        The run's scalars are the metrics there. When the run ends, it is told how.
+
+        Args:
+          hparams: name -> bool, number, string, list or None; mappings within are flattened.
+
+        Raises:
+          TypeError: not a mapping, or a value of another kind.
+        """
+        if not isinstance(hparams, Mapping):
+            raise TypeError(f"hparams is a mapping of names to values, got {hparams!r}")
+        now = time.time()
+        self._put_values(now, self._manifest.resumed_from or 0, summaries.hparams_values(hparams, now))
+        self._has_hparams = True
 
     def flush(self) -> None:
         """Puts what was logged so far on disk."""
@@ -183,6 +254,12 @@ class HealthWriter:
             f"metric {name!r} is neither a role ({', '.join(ROLES)}) nor a tag: "
             f'give a metric of your own a tag with a slash, as in log(step, **{{"train/{name}": value}})'
         )
+
+    def _add(self, step: int, value: summary_pb2.Summary.Value, wall_time: Optional[float]) -> None:
+        self._put_values(_checked_wall_time(wall_time), _checked_step(step), [value])
+
+    def _put_values(self, wall_time: float, step: int, values: Sequence[summary_pb2.Summary.Value]) -> None:
+        self._put(Entry(wall_time, step, values, sum(value.ByteSize() for value in values)))
 
     def _put(self, entry: Entry, *, important: bool = False) -> None:
         if self._is_forked():
