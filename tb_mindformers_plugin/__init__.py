@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         GradNormTrainOneStepCell,
         ReduceLr,
         TrainingHealthCallback,
+        TrainingLog,
     )
     from tb_mindformers_plugin.writer import HealthWriter
 
@@ -29,6 +30,7 @@ __all__ = [
     "HealthWriter",
     "ReduceLr",
     "TrainingHealthCallback",
+    "TrainingLog",
     "__version__",
 ]
 
@@ -38,6 +40,7 @@ _HOME = {
     "HealthWriter": "tb_mindformers_plugin.writer",
     "ReduceLr": "tb_mindformers_plugin.callback",
     "TrainingHealthCallback": "tb_mindformers_plugin.callback",
+    "TrainingLog": "tb_mindformers_plugin.callback",
 }
 
 

@@ -9,5 +9,6 @@ from tb_mindformers_plugin.callback.actions import ReduceLr
 from tb_mindformers_plugin.callback.adjustable import AdjustableSchedule
 from tb_mindformers_plugin.callback.callback import TrainingHealthCallback
 from tb_mindformers_plugin.callback.step_cell import GradNormTrainOneStepCell
+from tb_mindformers_plugin.callback.training_log import TrainingLog
 
-__all__ = ["AdjustableSchedule", "GradNormTrainOneStepCell", "ReduceLr", "TrainingHealthCallback"]
+__all__ = ["AdjustableSchedule", "GradNormTrainOneStepCell", "ReduceLr", "TrainingHealthCallback", "TrainingLog"]

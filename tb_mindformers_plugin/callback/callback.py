@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from types import TracebackType
-from typing import Any, Callable, Mapping, Optional, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 from mindspore.train import Callback
 
 from tb_mindformers_plugin.callback.actions import ReduceLr
 from tb_mindformers_plugin.callback.complaints import Complaints
-from tb_mindformers_plugin.callback.distributed import find_placement
-from tb_mindformers_plugin.callback.lr_control import checked_control
+from tb_mindformers_plugin.callback.distributed import Placement, find_placement
+from tb_mindformers_plugin.callback.lr_control import LearningRateControl, checked_control
 from tb_mindformers_plugin.callback.session import Continuation, TrainingSession
 from tb_mindformers_plugin.callback.settings import checked_settings
+from tb_mindformers_plugin.callback.silent_session import SilentSession
 
 # MindSpore's compile errors run over pages; their beginning says what they are.
 _LONGEST_ERROR = 2000
@@ -37,7 +38,7 @@ class TrainingHealthCallback(Callback):  # type: ignore[misc]
     train/throughput    tokens/s with `tokens_per_step`, else samples/s where the batch size is known
     train/step_time     seconds a step, mean since the last logged step, evaluations excluded
     train/epoch         passes over the data: step / steps per epoch
-    eval/...            results of the evaluations of ``Model.fit``
+    eval/...            results of the evaluations of ``Model.fit`` and of mindformers' ``do_eval``
     ==================  =============================================================================
 
     Logged are the first step of a training, each step that is a multiple of `log_every`, and the
@@ -48,12 +49,13 @@ class TrainingHealthCallback(Callback):  # type: ignore[misc]
     Overflow between logged steps is found by the optimizer's step count, which a loss-scale cell
     does not advance on overflow; the ``overflow`` health event says how many there were.
 
-    The step axis goes on over restarts: from what mindformers says was done, else from the
-    optimizer's step count (load it from the checkpoint), else from 0. A second ``train`` with the same
+    The step axis goes on over restarts: from `resume_from`, else from what mindformers says was done,
+    else from the optimizer's step count (load it from the checkpoint), else from 0. A second ``train`` with the same
     callback and optimizer continues as well.
 
     In a distributed training one process writes: rank 0, or the first rank of the last pipeline
-    stage. Under data parallelism its loss is that of its own part of the batch.
+    stage. Under data parallelism its loss is that of its own part of the batch, or with `mean_loss` the
+    mean over all processes. With `all_ranks` each process writes, to a directory of its own.
 
     Nothing that goes wrong in here stops the training: it is logged once, through logging's
     ``tb_mindformers_plugin``. Only a wrong argument raises, when the callback is made or the training begins.
@@ -65,12 +67,27 @@ class TrainingHealthCallback(Callback):  # type: ignore[misc]
       flush_seconds: seconds between flushes to disk, > 0: the most that a killed process loses.
       tokens_per_step: tokens of one step over all devices, >= 1.
       total_steps: steps of the whole training, >= 1; by default epochs times steps per epoch.
-      hparams: hyper-parameters for the run's manifest, a mapping that JSON can hold.
+      hparams: hyper-parameters for the run's manifest and TensorBoard's HParams tab, a mapping that JSON can
+        hold. What the callback finds out (optimizer, schedule, clipping, batch size) is added in the tab.
       on_alert: called with each `tb_mindformers_plugin.health.Finding` when it is found, and again if it
         becomes worse. What it raises is logged once.
       reduce_lr: reduce the learning rate when the grad norm explodes: `ReduceLr`, a mapping of its fields,
         or True for its defaults.
       stop_on: stop the training at the first finding of this severity, "critical" or "warning", or worse.
+      resume_from: steps done before this training, >= 0, where nothing else knows it.
+      all_ranks: every process writes, to ``log_dir/rank_N``.
+      mean_loss: log the mean of the loss over the processes of a data-parallel training. An all-reduce of
+        one number on each logged step, in which every process takes part: give all of them this callback.
+      histogram_every: steps between histograms of weights, >= 1, and of gradients where
+        `GradNormTrainOneStepCell` returns them; they come with a logged step. None writes none. Costs
+        the transfer of the weights, 30 ms a million values, and 1 KB in the file a histogram.
+      histogram_tags: patterns (`fnmatch`) of the names of the weights.
+      layer_grad_norms: log the gradient norms of so many layers, those with the largest, as ``grad_norm/<layer>``,
+        where the train cell returns them (``GradNormTrainOneStepCell(..., layer_norms=True)``, mindformers with
+        ``local_norm: True``). One more read from the device on each logged step. 0 logs none.
+      log_memory: log the memory in use, in GiB, as ``memory/...``; some microseconds on each logged step.
+      handle_sigterm: write on SIGTERM that the training was stopped, before the process ends as it would
+        have.
 
     While the training runs, the rules non_finite, loss_spike, grad_explosion, loss_divergence, loss_rising,
     loss_scale_collapse and throughput_drop (docs/rules.md) read what is logged. What they find is an
@@ -95,6 +112,15 @@ class TrainingHealthCallback(Callback):  # type: ignore[misc]
         on_alert: Optional[Callable[..., Any]] = None,
         reduce_lr: Union[ReduceLr, Mapping[str, Any], bool, None] = None,
         stop_on: Optional[str] = None,
+        *,
+        resume_from: Optional[int] = None,
+        all_ranks: bool = False,
+        mean_loss: bool = False,
+        histogram_every: Optional[int] = None,
+        histogram_tags: Union[str, Sequence[str]] = ("*",),
+        layer_grad_norms: int = 0,
+        log_memory: bool = False,
+        handle_sigterm: bool = False,
     ) -> None:
         super().__init__()
         self._settings = checked_settings(
@@ -108,12 +134,25 @@ class TrainingHealthCallback(Callback):  # type: ignore[misc]
             on_alert=on_alert,
             reduce_lr=reduce_lr,
             stop_on=stop_on,
+            resume_from=resume_from,
+            all_ranks=all_ranks,
+            mean_loss=mean_loss,
+            histogram_every=histogram_every,
+            histogram_tags=histogram_tags,
+            layer_grad_norms=layer_grad_norms,
+            log_memory=log_memory,
+            handle_sigterm=handle_sigterm,
         )
         self._complaints = Complaints()
         self._session: Optional[TrainingSession] = None
         self._previous: Optional[Continuation] = None
         self._ended: Optional[str] = None
         self._entered = 0
+
+    @property
+    def steps_before(self) -> int:
+        """Steps done before the training that is going on; a step's number is this plus the training's own count."""
+        return 0 if self._session is None else self._session.position.shift
 
     def __enter__(self) -> TrainingHealthCallback:
         self._entered += 1  # Model.fit enters its callbacks once more for each evaluation
@@ -137,12 +176,27 @@ class TrainingHealthCallback(Callback):  # type: ignore[misc]
         try:
             self._complaints, self._ended = Complaints(), None
             placement = find_placement(cb_params.get("train_network"))
-            if placement.writes:
-                self._session = TrainingSession(self._settings, cb_params, placement, self._previous, control)
+            self._session = self._open_session(cb_params, placement, control)
         except OSError as error:
             self._say("begin", f"cannot write to {self._settings.log_dir}; the training goes on without it", error)
         except Exception as error:
             self._say("begin", "cannot begin; the training goes on without it", error)
+
+    def _open_session(
+        self, cb_params: Any, placement: Placement, control: Optional[LearningRateControl]
+    ) -> Optional[TrainingSession]:
+        arguments = self._settings, cb_params, placement, self._previous, control
+        together = self._settings.mean_loss and placement.size > 1
+        if not (placement.writes or self._settings.all_ranks):
+            return SilentSession(*arguments) if together else None
+        try:
+            return TrainingSession(*arguments)
+        except Exception:
+            if not together:
+                raise
+            # The others wait for this process all the same.
+            self._session = SilentSession(*arguments)
+            raise
 
     def on_train_step_end(self, run_context: Any) -> None:
         """Logs the step when it is due. Costs well under 2 us when it is not."""

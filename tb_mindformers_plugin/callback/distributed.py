@@ -51,6 +51,15 @@ def place(rank: int, size: int, stages: int, schedule: str = "") -> Placement:
     return Placement(rank, size, rank // ranks_per_stage, rank == writer)
 
 
+def run_directory(log_dir: str, placement: Placement, all_ranks: bool) -> str:
+    """Returns where this process writes.
+
+    >>> run_directory("logs/run", Placement(rank=3, size=8), all_ranks=True)
+    'logs/run/rank_3'
+    """
+    return f"{log_dir.rstrip('/')}/rank_{placement.rank}" if all_ranks else log_dir
+
+
 def _pipeline(train_network: Any) -> tuple[int, str]:
     # mindspore.parallel.AutoParallel keeps its own setting, and the old global context knows nothing of it.
     stages = getattr(train_network, "_pipeline_stages", None)

@@ -34,6 +34,7 @@ class Position:
 def find_position(
     cb_params: Mapping[str, Any],
     *,
+    resume_from: Optional[int] = None,
     declared_start: Optional[int] = None,
     known_start: int = 0,
     steps_per_epoch: Optional[int] = None,
@@ -44,7 +45,8 @@ def find_position(
 
     Args:
       cb_params: the callback's parameters at ``on_train_begin``.
-      declared_start: steps done before, as the framework says (mindformers on resume); it wins.
+      resume_from: steps done before, as the user says; it wins over all.
+      declared_start: steps done before, as the framework says (mindformers on resume).
       known_start: steps done before, as the optimizer (or the last training of the same callback)
         says.
       steps_per_epoch: steps of a pass over the data, where known better than from the dataset.
@@ -53,7 +55,9 @@ def find_position(
     """
     counted = int(cb_params.get("cur_step_num") or 0)  # not 0 when MindSpore's fault tolerance restarts a step
     initial = cb_params.get("initial_step")
-    if initial is not None:
+    if resume_from is not None:
+        shift = resume_from - counted
+    elif initial is not None:
         shift = int(initial)
     elif declared_start is not None:
         shift = declared_start

@@ -10,12 +10,16 @@ from typing import Any, Callable, Mapping, Optional, TypeVar
 
 from tb_mindformers_plugin.callback import train_cell
 from tb_mindformers_plugin.callback.complaints import Complaints
-from tb_mindformers_plugin.callback.device_values import as_float
-from tb_mindformers_plugin.callback.distributed import Placement
+from tb_mindformers_plugin.callback.distributed import Placement, run_directory
 from tb_mindformers_plugin.callback.ema import BiasCorrectedEMA
+from tb_mindformers_plugin.callback.evaluations import eval_metrics, listen_to_mindformers
+from tb_mindformers_plugin.callback.extras import Extras
+from tb_mindformers_plugin.callback.hparams import run_hparams
 from tb_mindformers_plugin.callback.learning_rate import LearningRateReader
 from tb_mindformers_plugin.callback.loss_monitor import LossMonitorFacts, find_loss_monitor_facts
 from tb_mindformers_plugin.callback.lr_control import LearningRateControl
+from tb_mindformers_plugin.callback.mean_loss import make_mean_loss
+from tb_mindformers_plugin.callback.memory import TAGS as MEMORY_TAGS
 from tb_mindformers_plugin.callback.position import Position, find_position
 from tb_mindformers_plugin.callback.settings import Settings
 from tb_mindformers_plugin.callback.step_outputs import StepOutputs, read_step_outputs
@@ -90,6 +94,7 @@ class TrainingSession:
             known_start, ema, monitor = previous.step, previous.ema, previous.monitor
         self.position: Position = find_position(
             cb_params,
+            resume_from=settings.resume_from,
             declared_start=self._monitor.initial_step,
             known_start=known_start,
             steps_per_epoch=self._monitor.steps_per_epoch,
@@ -115,13 +120,26 @@ class TrainingSession:
         self._timed_at = 0.0
         self._eval_began: Optional[float] = None
 
-        self._writer = HealthWriter(
-            settings.log_dir, manifest=self._manifest(cb_params, placement), flush_seconds=settings.flush_seconds
+        self._mean_loss = make_mean_loss(placement, self._complaints) if settings.mean_loss else None
+        self._extras = Extras(settings, cb_params, self.position.start, self._complaints)
+        self._writer = self._open_writer(
+            run_directory(settings.log_dir, placement, settings.all_ranks), self._manifest(cb_params, placement)
         )
         if self.position.start:
             self._writer.event("resume", self.position.start, resumed_from=self.position.start)
+        self._attempt("HParams", lambda: self._writer.add_hparams(run_hparams(self._writer.manifest, optimizer)))
         monitor = monitor or HealthMonitor(self._writer.manifest)
-        self._watch = TrainingWatch(settings, monitor, control, self._writer.event, self._complaints)
+        self._watch = self._make_watch(settings, monitor, control, self._writer.event, self._complaints)
+        self._stop_listening = listen_to_mindformers(cb_params, self.eval_begin, self.eval_end)
+
+    def _open_writer(self, directory: str, manifest: RunManifest) -> HealthWriter:
+        settings = self._settings
+        return HealthWriter(
+            directory, manifest, flush_seconds=settings.flush_seconds, handle_sigterm=settings.handle_sigterm
+        )
+
+    def _make_watch(self, *arguments: Any) -> TrainingWatch:
+        return TrainingWatch(*arguments)
 
     @property
     def stop_reason(self) -> Optional[str]:
@@ -168,6 +186,7 @@ class TrainingSession:
         if self.stop_reason is not None:
             fields["reason"] = self.stop_reason
         self._attempt("the last word of the rules", lambda: self._watch.finish(self._last_step))
+        self._stop_listening()
         try:
             self._writer.event("end", self._last_step, status=status, **fields)
         finally:
@@ -196,6 +215,8 @@ class TrainingSession:
             )
         metrics: dict[str, Optional[float]] = {**outputs.values}
         loss = outputs.values.get("loss")
+        if self._mean_loss is not None and optimizer_in_step:  # not after a failure, of which the others may not know
+            loss = self._mean_loss(loss)
         if loss is not None:
             loss /= self._monitor.loss_divisor
             metrics["loss"] = loss
@@ -214,7 +235,9 @@ class TrainingSession:
             metrics["overflow"] = 1.0 if skipped or outputs.overflow else 0.0
         metrics.update(self._speed(step))
         metrics["epoch"] = self.position.epoch(step)
-        self._writer.log(step, **metrics)
+        extras = self._extras.scalars(self._last_outputs)
+        self._writer.log(step, **metrics, **extras)
+        self._extras.write(self._writer, step, self._last_outputs)
         if metrics.get("overflow"):
             scale: dict[str, Any] = {}
             loss_scale = metrics.get("loss_scale")
@@ -264,7 +287,11 @@ class TrainingSession:
         unit = "tokens/s" if settings.tokens_per_step else "samples/s"
         return RunManifest(
             roles={role.name: role.tag for role in ROLES.values()},
-            units={ROLES["throughput"].tag: unit, ROLES["step_time"].tag: "s"},
+            units={
+                ROLES["throughput"].tag: unit,
+                ROLES["step_time"].tag: "s",
+                **(dict.fromkeys(MEMORY_TAGS, "GiB") if settings.log_memory else {}),
+            },
             ema_decay=settings.ema_decay,
             total_steps=self.position.total_steps,
             steps_per_epoch=self.position.steps_per_epoch,
@@ -301,27 +328,3 @@ def _finite(fields: Optional[dict[str, Any]]) -> Optional[dict[str, Any]]:
     if fields is None:
         return None
     return {key: value for key, value in fields.items() if not isinstance(value, float) or math.isfinite(value)}
-
-
-def eval_metrics(cb_params: Mapping[str, Any]) -> dict[str, float]:
-    """Returns the results of an evaluation as metrics for `HealthWriter.log`.
-
-    ``loss`` becomes the eval loss, ``accuracy`` (or ``acc``) the eval accuracy, and any other metric
-    with one value the tag ``eval/<name>``. MindSpore's own ``eval_loss`` of ``Model.fit`` is the loss of
-    the last batch alone (seen in 2.9), so it only counts where the model has no ``loss`` metric.
-
-    Args:
-      cb_params: the callback's parameters at ``on_eval_end``: ``metrics``, and in ``Model.fit``
-        ``eval_results``.
-    """
-    results = {str(name): value for name, value in (cb_params.get("eval_results") or {}).items()}
-    results.update({str(name): value for name, value in (cb_params.get("metrics") or {}).items()})
-    by_role = {"loss": "eval_loss", "accuracy": "eval_accuracy", "acc": "eval_accuracy"}
-    found: dict[str, float] = {}
-    for name, value in results.items():
-        number = as_float(value) if not isinstance(value, (dict, list, tuple)) else None
-        if number is None or (name == "eval_loss" and "loss" in {key.lower() for key in results}):
-            continue
-        metric = "eval_loss" if name == "eval_loss" else by_role.get(name.lower(), f"eval/{name}")
-        found[metric] = number
-    return found

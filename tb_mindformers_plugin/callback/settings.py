@@ -7,7 +7,7 @@ import json
 import math
 import numbers
 import os
-from typing import Any, Callable, Mapping, Optional, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 from tb_mindformers_plugin.callback.actions import ReduceLr, checked_reduce_lr, checked_stop_on
 
@@ -26,6 +26,14 @@ class Settings:
     on_alert: Optional[Callable[..., Any]]
     reduce_lr: Optional[ReduceLr]
     stop_on: Optional[str]
+    resume_from: Optional[int]
+    all_ranks: bool
+    mean_loss: bool
+    histogram_every: Optional[int]
+    histogram_tags: tuple[str, ...]
+    layer_grad_norms: int
+    log_memory: bool
+    handle_sigterm: bool
 
     @property
     def acts(self) -> bool:
@@ -45,6 +53,14 @@ def checked_settings(
     on_alert: Optional[Callable[..., Any]],
     reduce_lr: Union[ReduceLr, Mapping[str, Any], bool, None],
     stop_on: Optional[str],
+    resume_from: Optional[int],
+    all_ranks: bool,
+    mean_loss: bool,
+    histogram_every: Optional[int],
+    histogram_tags: Union[str, Sequence[str]],
+    layer_grad_norms: int,
+    log_memory: bool,
+    handle_sigterm: bool,
 ) -> Settings:
     """Returns the arguments as they are used.
 
@@ -64,6 +80,14 @@ def checked_settings(
         on_alert=on_alert,
         reduce_lr=checked_reduce_lr(reduce_lr),
         stop_on=checked_stop_on(stop_on),
+        resume_from=None if resume_from is None else _whole("resume_from", resume_from, least=0),
+        all_ranks=_flag("all_ranks", all_ranks),
+        mean_loss=_flag("mean_loss", mean_loss),
+        histogram_every=None if histogram_every is None else _whole("histogram_every", histogram_every),
+        histogram_tags=_patterns("histogram_tags", histogram_tags),
+        layer_grad_norms=_whole("layer_grad_norms", layer_grad_norms, least=0),
+        log_memory=_flag("log_memory", log_memory),
+        handle_sigterm=_flag("handle_sigterm", handle_sigterm),
     )
 
 
@@ -78,12 +102,27 @@ def _path(name: str, value: Any) -> str:
     return path
 
 
-def _whole(name: str, value: Any) -> int:
+def _whole(name: str, value: Any, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be a whole number >= 1, got {value!r} ({type(value).__name__})")
-    if value < 1:
-        raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+        raise TypeError(f"{name} must be a whole number >= {least}, got {value!r} ({type(value).__name__})")
+    if value < least:
+        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
     return int(value)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r} ({type(value).__name__})")
+    return value
+
+
+def _patterns(name: str, value: Any) -> tuple[str, ...]:
+    patterns = [value] if isinstance(value, str) else value
+    if not isinstance(patterns, (list, tuple)) or not all(isinstance(pattern, str) for pattern in patterns):
+        raise TypeError(f"{name} must be a pattern of names or a list of them, got {value!r}")
+    if not patterns or not all(patterns):
+        raise ValueError(f"{name} must hold at least one pattern, none of them empty, got {value!r}")
+    return tuple(patterns)
 
 
 def _real(name: str, value: Any, allowed: str, holds: Callable[[float], bool]) -> float:

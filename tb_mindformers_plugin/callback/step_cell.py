@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
 import math
 import numbers
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 from mindspore import Tensor, nn, ops
 from mindspore import dtype as mstype
@@ -16,7 +17,8 @@ _scaled_gradient = ops.MultitypeFuncGraph("scaled_gradient")
 
 
 @_sum_of_squares.register("Tensor")
-def _sum_of_squares_tensor(grad):  # type: ignore[no-untyped-def]
+def sum_of_squares(grad):  # type: ignore[no-untyped-def]
+    """Returns the sum of the squares of a Tensor, in float32."""
     # float16 squares overflow from 256 on.
     return ops.square(ops.cast(grad, mstype.float32)).sum()
 
@@ -45,28 +47,45 @@ class GradNormTrainOneStepCell(nn.TrainOneStepCell):  # type: ignore[misc]
         train_cell = GradNormTrainOneStepCell(nn.WithLossCell(net, loss_fn), optimizer, clip_norm=1.0)
         Model(train_cell).train(epochs, dataset, callbacks=[TrainingHealthCallback("logs/run")])
 
+    For `TrainingHealthCallback`'s ``layer_grad_norms`` and gradient histograms it can return more, which the
+    callback reads on the steps that it logs: the norm of each weight's gradient (a few microseconds
+    on the device), and the gradients themselves, as they are before clipping (kept in memory until the next
+    step, nothing is copied).
+
     Args:
       network: cell that returns the loss.
       optimizer: the optimizer; with `sens`, give it ``loss_scale=sens``, as for ``nn.TrainOneStepCell``.
       sens: factor on the loss for the backward pass (a fixed loss scale), finite and > 0.
       clip_norm: largest gradient norm, > 0, on the scale of the true gradients (without `sens`);
         None does not clip.
+      layer_norms: also return the norms of the single gradients.
+      return_grads: also return the gradients of the weights whose names match one of these patterns
+        (`fnmatch`), e.g. ``("*attention*",)``.
 
     Inputs:
       The inputs of `network`.
 
     Outputs:
-      (loss, norm): the loss as `network` returns it, and the norm, a float32 Tensor of shape ().
+      (loss, norm): the loss as `network` returns it, and the norm, a float32 Tensor of shape (). With
+      `layer_norms` then a float32 Tensor (n,), in the order of ``optimizer.parameters``; with `return_grads`
+      then a tuple of gradients, times `sens`, in the order of `grad_names`.
 
     Raises:
       TypeError: `network` or `optimizer` is no cell; `sens` or `clip_norm` is no number.
-      ValueError: `sens` or `clip_norm` is not finite or not > 0, or the gradients to clip are sparse.
+      ValueError: `sens` or `clip_norm` is not finite or not > 0, no weight matches `return_grads`, or the
+        gradients to clip or to return are sparse.
     """
 
-    #: What the outputs are; `TrainingHealthCallback` goes by it.
-    health_outputs = ("loss", "grad_norm")
-
-    def __init__(self, network: Any, optimizer: Any, sens: float = 1.0, clip_norm: Optional[float] = None) -> None:
+    def __init__(
+        self,
+        network: Any,
+        optimizer: Any,
+        sens: float = 1.0,
+        clip_norm: Optional[float] = None,
+        *,
+        layer_norms: bool = False,
+        return_grads: Sequence[str] = (),
+    ) -> None:
         for name, cell in (("network", network), ("optimizer", optimizer)):
             if not isinstance(cell, nn.Cell):
                 raise TypeError(f"{name} must be a mindspore.nn.Cell, got {cell!r} ({type(cell).__name__})")
@@ -83,6 +102,18 @@ class GradNormTrainOneStepCell(nn.TrainOneStepCell):  # type: ignore[misc]
         self._is_sparse = any(getattr(cell, "sparse", False) is True for _, cell in network.cells_and_names())
         if self._is_sparse and self._clips:
             raise ValueError(f"clip_norm must be None where the network has sparse gradients, got {clip_norm!r}")
+        names = [weight.name for weight in self.weights]
+        self._returned = tuple(i for i, name in enumerate(names) if _matches(name, return_grads))
+        #: Names of the weights whose gradients are returned.
+        self.grad_names = tuple(names[i] for i in self._returned)
+        if return_grads and not self._returned:
+            raise ValueError(f"return_grads matches no weight, got {return_grads!r}; there are {', '.join(names)}")
+        if return_grads and self._is_sparse:
+            raise ValueError(f"return_grads must be empty where the network has sparse gradients, got {return_grads!r}")
+        self._layer_norms = bool(layer_norms)
+        outputs = ("loss", "grad_norm") + (("layer_grad_norms",) if layer_norms else ())
+        #: What the outputs are; `TrainingHealthCallback` goes by it.
+        self.health_outputs = outputs + (("grads",) if self._returned else ())
 
     def construct(self, *inputs):  # type: ignore[no-untyped-def]
         """Takes one optimizer step."""
@@ -101,13 +132,25 @@ class GradNormTrainOneStepCell(nn.TrainOneStepCell):  # type: ignore[misc]
         else:
             total = ops.addn(squares)
         norm = ops.sqrt(total) * self._unscale
+        more: Any = ()
+        if self._layer_norms:
+            more = (*more, ops.sqrt(ops.stack(squares)) * self._unscale)
+        if self._returned:
+            returned: Any = ()
+            for i in self._returned:
+                returned = (*returned, grads[i])
+            more = (*more, returned)
         if self._clips:
             factor = self._largest_norm / ops.maximum(norm, self._largest_norm)
             grads = self._map(ops.partial(_scaled_gradient, factor), grads)
         if self.use_graceful_exit:
             grads = self.graceful_exit.exit_by_request(grads, self.init_param, self.exit_param)
         loss = ops.depend(loss, self.optimizer(grads))
-        return loss, norm
+        return (loss, norm, *more)
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _positive(name: str, value: Any) -> float:

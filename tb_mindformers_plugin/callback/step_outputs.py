@@ -14,7 +14,7 @@ the same with ``local_norm=True``                      ... + (local norms, their
 
 A cell of the user's own says what it returns with an attribute ``health_outputs``, a tuple of roles
 (`tb_mindformers_plugin.roles`) in the order of its outputs, as `GradNormTrainOneStepCell` does; or
-it returns a dict by role.
+it returns a dict by role, or by tag where the name has a slash.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def read_step_outputs(net_outputs: Any, declared: Optional[Sequence[str]] = None
       declared: the train cell's ``health_outputs``, if it has them.
     """
     if isinstance(net_outputs, Mapping):
-        named = {role: value for role, value in net_outputs.items() if role in ROLES}
+        named = {role: value for role, value in net_outputs.items() if role in ROLES or "/" in role}
         return _read(named, "" if "loss" in named else f"a dict without 'loss': {_forms(net_outputs.values())}")
     if not isinstance(net_outputs, (tuple, list)):
         return _read({"loss": net_outputs})
@@ -71,6 +71,16 @@ def read_step_outputs(net_outputs: Any, declared: Optional[Sequence[str]] = None
         return _read({role: value for role, value in zip(_LOSS_SCALE_CELL, net_outputs) if role})
     unknown = f"{len(net_outputs)} outputs ({_forms(net_outputs)})"
     return _read({"loss": net_outputs[0]} if len(net_outputs) else {}, unknown)
+
+
+def output_of(net_outputs: Any, declared: Optional[Sequence[str]], name: str) -> Any:
+    """Returns what the train cell returns under a name that it declares, without reading it; None if it does not."""
+    if isinstance(net_outputs, Mapping):
+        return net_outputs.get(name)
+    if declared is None or name not in declared or not isinstance(net_outputs, (tuple, list)):
+        return None
+    place = list(declared).index(name)
+    return net_outputs[place] if len(net_outputs) == len(declared) else None
 
 
 def _is_loss_scale_cell(outputs: Sequence[Any]) -> bool:

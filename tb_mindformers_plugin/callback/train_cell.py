@@ -24,7 +24,7 @@ def find_declared_outputs(cb_params: Mapping[str, Any]) -> Optional[tuple[str, .
 
 def find_grad_clip(cb_params: Mapping[str, Any]) -> Optional[float]:
     """Returns the threshold of clipping by global norm, or None."""
-    for cell in _cells(cb_params.get("train_network")):
+    for cell in train_cells(cb_params.get("train_network")):
         if getattr(cell, "health_outputs", None) and getattr(cell, "clip_norm", None) is not None:
             return as_float(cell.clip_norm)
         if getattr(cell, "use_clip_grad", False) is True:  # mindformers
@@ -36,7 +36,7 @@ def find_loss_scale(cb_params: Mapping[str, Any]) -> Optional[dict[str, Any]]:
     """Returns the loss scaling in use: ``kind`` (fixed or dynamic), ``initial`` and, if dynamic, ``window`` and
     ``factor``; None without loss scaling.
     """
-    for cell in _cells(cb_params.get("train_network")):
+    for cell in train_cells(cb_params.get("train_network")):
         manager = getattr(cell, "loss_scaling_manager", None)
         if manager is not None:
             scaling = {
@@ -80,14 +80,14 @@ def skips_by_grad_norm(cb_params: Mapping[str, Any]) -> bool:
 
 
 def _attribute(train_network: Any, name: str) -> Any:
-    for cell in _cells(train_network):
+    for cell in train_cells(train_network):
         value = getattr(cell, name, None)
         if value is not None:
             return value
     return None
 
 
-def _cells(train_network: Any) -> Iterator[Any]:
+def train_cells(train_network: Any) -> Iterator[Any]:
     """Walks from the outermost cell inwards: data sinking and AutoParallel wrap the train cell."""
     for _ in range(6):
         if train_network is None:

@@ -17,7 +17,7 @@ import sys
 import time
 import weakref
 from types import TracebackType
-from typing import Any, Mapping, Optional, Sequence, Type, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Type, Union
 
 
 def _choose_protobuf() -> None:
@@ -40,6 +40,7 @@ from tb_mindformers_plugin.metadata import ManifestError, RunManifest
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.writer import summaries
 from tb_mindformers_plugin.writer.background import BackgroundWriter, Entry
+from tb_mindformers_plugin.writer.sigterm import at_sigterm
 
 logger = logging.getLogger("tb_mindformers_plugin")
 
@@ -65,6 +66,8 @@ class HealthWriter:
       manifest: what the run says about itself: a `RunManifest` or its fields. Roles that it does
         not name get the tags of `tb_mindformers_plugin.roles.ROLES`.
       flush_seconds: seconds between flushes to disk.
+      handle_sigterm: write on SIGTERM that the training was stopped, with all that was logged, before the
+        process ends as it would have. Only from the main thread.
 
     Raises:
       TypeError, ValueError: a wrong argument (ManifestError, a ValueError, for the manifest).
@@ -77,6 +80,7 @@ class HealthWriter:
         manifest: Union[RunManifest, Mapping[str, Any], None] = None,
         *,
         flush_seconds: float = 10.0,
+        handle_sigterm: bool = False,
     ) -> None:
         self._log_dir = _checked_log_dir(log_dir)
         self._flush_seconds = _checked_flush_seconds(flush_seconds)
@@ -87,6 +91,7 @@ class HealthWriter:
         self._background = BackgroundWriter(
             self._log_dir, functools.partial(_manifest_entry, self._manifest), self._flush_seconds
         )
+        self._forget_sigterm = at_sigterm(_weak_end(self)) if handle_sigterm else None
         # An interpreter that ends without close() must not take the last records with it.
         weakref.finalize(self, _close_quietly, self._background, os.getpid())
 
@@ -224,6 +229,8 @@ class HealthWriter:
         """
         if not self._is_forked():
             self._closed = True
+            if self._forget_sigterm is not None:
+                self._forget_sigterm()
             self._background.close()
 
     def __enter__(self) -> HealthWriter:
@@ -243,6 +250,11 @@ class HealthWriter:
                 said = f"{exc_type.__name__}: {exc}" if str(exc) else exc_type.__name__
                 self.event("end", self._last_step, status="failed", error=said[:_LONGEST_ERROR])
         self.close()
+
+    def _end_by_sigterm(self) -> None:
+        if not self._closed and not self._ended and not self._is_forked():
+            self.event("end", self._last_step, status="stopped", reason="SIGTERM")
+            self._background.close()
 
     def _tag(self, name: str) -> str:
         tag = self._manifest.roles.get(name)
@@ -285,6 +297,18 @@ class HealthWriter:
 def _manifest_entry(manifest: RunManifest) -> Entry:
     # Step 0 would look like a restart to readers that go by steps alone.
     return Entry(time.time(), manifest.resumed_from or 0, [metadata.manifest_value(manifest)])
+
+
+def _weak_end(writer: HealthWriter) -> Callable[[], None]:
+    # A handler must not keep alive what nobody else has any more.
+    reference = weakref.ref(writer)
+
+    def end() -> None:
+        found = reference()
+        if found is not None:
+            found._end_by_sigterm()
+
+    return end
 
 
 def _close_quietly(background: BackgroundWriter, process: int) -> None:

@@ -8,6 +8,7 @@ import pathlib
 
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.proto import event_pb2
+from tensorboard.util import tensor_util
 
 
 @dataclasses.dataclass
@@ -42,12 +43,24 @@ def read_run(directory) -> Run:
                     run.manifests.append(json.loads(value.metadata.plugin_data.content))
                 elif value.tag == "training_health/events":
                     run.events.append({"step": event.step, **json.loads(value.tensor.string_val[0])})
-                else:
+                elif value.metadata.plugin_data.plugin_name not in ("hparams", "histograms"):
                     assert value.WhichOneof("value") == "simple_value"
                     scalars[value.tag] = value.simple_value
             if scalars:
                 run.records.append((event.step, scalars))
     return run
+
+
+def read_histograms(directory) -> dict:
+    """Returns {tag: [(step, rows of left, right and count)]}."""
+    found: dict = {}
+    for path in sorted(pathlib.Path(directory).glob("events.out.tfevents.*"), key=_order):
+        for record in RawEventFileLoader(str(path)).Load():
+            event = event_pb2.Event.FromString(record)
+            for value in event.summary.value:
+                if value.metadata.plugin_data.plugin_name == "histograms":
+                    found.setdefault(value.tag, []).append((event.step, tensor_util.make_ndarray(value.tensor)))
+    return found
 
 
 def read_scalars(directory) -> dict:

@@ -136,3 +136,13 @@ class HandDriven:
     def end(self):
         self.callback.on_train_end(self.context)
         self.callback.__exit__(None, None, None)
+
+
+class CountingTensor(Tensor):
+    """A tensor that counts how often it is read from the device."""
+
+    reads = 0
+
+    def asnumpy(self):
+        CountingTensor.reads += 1
+        return super().asnumpy()

@@ -17,6 +17,7 @@ from mindspore import Tensor, nn
 from mindspore.train import Callback, Model
 from run_reading import read_run
 from small_trainings import (
+    CountingTensor,
     HandDriven,
     RaiseAt,
     StopAt,
@@ -181,16 +182,6 @@ def test_data_sinking_logs_when_a_multiple_was_passed(tmp_path):
     run = read_run(tmp_path)
     assert run.steps() == [4, 12, 20, 24]
     assert run.manifests[0]["total_steps"] == 24
-
-
-class CountingTensor(Tensor):
-    """A tensor that counts how often it is read from the device."""
-
-    reads = 0
-
-    def asnumpy(self):
-        CountingTensor.reads += 1
-        return super().asnumpy()
 
 
 def test_nothing_is_read_from_the_device_between_logged_steps(tmp_path):

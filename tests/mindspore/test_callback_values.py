@@ -14,7 +14,7 @@ from small_trainings import dataset, regression_data
 
 from tb_mindformers_plugin import GradNormTrainOneStepCell, TrainingHealthCallback
 from tb_mindformers_plugin.callback import session
-from tb_mindformers_plugin.callback.session import eval_metrics
+from tb_mindformers_plugin.callback.evaluations import eval_metrics
 
 STEPS, BATCH, WIDTH, HIDDEN = 200, 8, 4, 6
 SENS, CLIP = 1024.0, 1.0
