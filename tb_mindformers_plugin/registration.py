@@ -49,9 +49,8 @@ def _is_installed() -> bool:
 
 def _register(register: ModuleType) -> None:
     try:
-        from tb_mindformers_plugin.callback import TrainingHealthCallback
-
-        register.MindFormerRegister.register_cls(TrainingHealthCallback, register.MindFormerModuleType.CALLBACK)
+        callback = importlib.import_module("tb_mindformers_plugin").TrainingHealthCallback
+        register.MindFormerRegister.register_cls(callback, register.MindFormerModuleType.CALLBACK)
     except Exception as error:  # mindformers must stay importable
         logger.warning("TrainingHealthCallback cannot be registered with mindformers (%s)", error)
 

@@ -13,14 +13,12 @@ import threading
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
-from tensorboard.compat.proto import event_pb2, summary_pb2
+from tensorboard.compat.proto import event_pb2
 
 from tb_mindformers_plugin.eventfile import EventFile
 from tb_mindformers_plugin.metadata import ManifestError, RunManifest
-from tb_mindformers_plugin.writer import HealthWriter, background, files, records
+from tb_mindformers_plugin.writer import HealthWriter, background, files
 
 
 def events(directory):
@@ -470,22 +468,3 @@ def test_no_two_writers_have_one_file(tmp_path, monkeypatch):
     first.close()
     second.close()
     assert [len(list(RawEventFileLoader(str(path)).Load())) for path in tmp_path.iterdir()] == [3, 3]
-
-
-FINITE = st.floats(width=32, allow_nan=True, allow_infinity=True)
-
-
-@given(
-    wall=st.floats(min_value=0, max_value=1e12),
-    step=st.integers(min_value=-(2**63), max_value=2**63 - 1),
-    scalars=st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), FINITE, min_size=1),
-)
-def test_records_are_those_of_the_protobuf_library(wall, step, scalars):
-    values = [summary_pb2.Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
-    assert records.scalars_record(wall, step, scalars) == records.values_record(wall, step, values)
-
-
-@pytest.mark.parametrize("value", [1e39, -1e39, 3.5e38])
-def test_values_beyond_float32_are_infinite(value):
-    expected = records.values_record(1.0, 1, [summary_pb2.Summary.Value(tag="a", simple_value=value)])
-    assert records.scalars_record(1.0, 1, {"a": value}) == expected
