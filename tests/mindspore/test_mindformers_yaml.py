@@ -14,7 +14,7 @@ import pytest
 from mindformers.core import MFLossMonitor
 from mindspore import Tensor
 from mindspore.mindrecord import FileWriter
-from run_reading import read_run, read_scalars
+from run_reading import read_histograms, read_run, read_scalars
 from small_trainings import HandDriven
 
 from tb_mindformers_plugin import TrainingHealthCallback
@@ -63,16 +63,21 @@ def run_trainer(directory, code, **changes):
     assert done.returncode == 0, done.stdout[-4000:]
 
 
+def write_records(directory, samples):
+    directory.mkdir()
+    writer = FileWriter(str(directory / "samples.mindrecord"), 1)
+    writer.add_schema({"input_ids": {"type": "int32", "shape": [-1]}})
+    writer.write_raw_data([{"input_ids": sample} for sample in samples])
+    writer.commit()
+
+
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
     """Where 24 steps were trained, two copies of each batch interleaved, and then the last 12 of them again."""
     directory = tmp_path_factory.mktemp("yaml")
-    (directory / "data").mkdir()
-    writer = FileWriter(str(directory / "data" / "samples.mindrecord"), 1)
-    writer.add_schema({"input_ids": {"type": "int32", "shape": [-1]}})
     samples = np.random.RandomState(0).randint(0, 8, (BATCH * PER_EPOCH, LENGTH + 1)).astype(np.int32)
-    writer.write_raw_data([{"input_ids": sample} for sample in samples])
-    writer.commit()
+    write_records(directory / "data", samples)
+    write_records(directory / "eval_data", samples[: 2 * BATCH, :LENGTH])  # a Llama is evaluated on one token less
 
     interleaved = ("\nmicro_batch_interleave_num: 1", "\nmicro_batch_interleave_num: 2")
     named = (
@@ -88,7 +93,27 @@ def directory(tmp_path_factory):
         'load_checkpoint: ""\nresume_training: False',
         f"load_checkpoint: {checkpoints}\nresume_training: {name}",
     )
-    run_trainer(directory, BY_IMPORT, interleaved=interleaved, resumed=resumed)
+    more = (
+        "tokens_per_step: 256",
+        "tokens_per_step: 256\n    layer_grad_norms: 2\n    histogram_every: 12\n    histogram_tags: ['*norm*']",
+    )
+    norms = ("  use_clip_grad: True", "  use_clip_grad: True\n  local_norm: True")
+    evaluated = (
+        "\ntensorboard:",
+        "\ndo_eval: True\neval_step_interval: 6\nmetric: {type: PerplexityMetric}\n"
+        "eval_dataset: &eval_dataset\n  <<: *train_dataset\n"
+        "  data_loader: {type: MindDataset, dataset_dir: eval_data, shuffle: False}\n"
+        "eval_dataset_task:\n  type: CausalLanguageModelDataset\n  dataset_config: *eval_dataset\ntensorboard:",
+    )
+    run_trainer(
+        directory,
+        BY_IMPORT,
+        interleaved=interleaved,
+        resumed=resumed,
+        more=more,
+        norms=norms,
+        evaluated=evaluated,
+    )
     return directory
 
 
@@ -125,6 +150,27 @@ def test_a_resumed_training_goes_on_as_mindformers_counts(directory):
     # The same weights, optimizer and data: the same curve once more.
     losses = run.values("train/loss")
     np.testing.assert_allclose(losses[STEPS:], losses[PER_EPOCH:STEPS], rtol=1e-4)
+
+
+def test_evaluations_of_mindformers_are_logged(directory):
+    run = read_run(directory / "run")
+    assert run.steps("eval/loss") == run.steps("eval/PPL") == [18, 24]
+    np.testing.assert_allclose(run.values("eval/PPL"), np.exp(run.values("eval/loss")), rtol=1e-4)
+    # Of the same batches that were trained on, about the loss of the training.
+    np.testing.assert_allclose(run.values("eval/loss"), np.mean(run.values("train/loss")[-6:]), rtol=0.2)
+
+
+def test_norms_of_layers_and_histograms(directory):
+    run = read_run(directory / "run")
+    layers = [tag for _, values in run.records for tag in values if tag.startswith("grad_norm/")]
+    assert len(set(layers)) >= 2
+    for step, values in run.records[STEPS:]:
+        norms = [value for tag, value in values.items() if tag.startswith("grad_norm/")]
+        if norms:
+            assert 0 < max(norms) <= values["train/grad_norm"] * 1.001, step
+    weights = read_histograms(directory / "run")
+    assert weights
+    assert all("norm" in tag and [step for step, _ in points] == [13, 24] for tag, points in weights.items())
 
 
 def test_the_trainer_api_takes_it_as_well(directory):
