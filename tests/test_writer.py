@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import concurrent.futures
 import itertools
 import json
 import logging
 import math
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
@@ -455,6 +457,48 @@ def test_kill_at_a_random_moment_twenty_times(tmp_path):
         # And for this package's own reader too.
         (path,) = (tmp_path / str(attempt)).iterdir()
         assert EventFile(str(path)).read().columns["train/loss"].step.tolist() == steps
+
+
+TERMINATED = """
+    import os, signal, sys, time
+    from tb_mindformers_plugin import HealthWriter
+    if len(sys.argv) > 2:
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(7))
+    with HealthWriter(sys.argv[1], flush_seconds=1000, handle_sigterm=True) as writer:
+        for step in range(1, 51):
+            writer.log(step, loss=1.0)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(("arguments", "status"), [([], -15), (["handler"], 7)])
+def test_sigterm_is_the_last_word_and_the_process_ends_as_it_would_have(tmp_path, arguments, status):
+    done = run_python(TERMINATED, tmp_path / "run", *arguments)
+    assert done.returncode == status, done.stderr
+    assert logged_steps(tmp_path / "run") == list(range(1, 51))
+    (end,) = (e for e in events(tmp_path / "run") if e.summary.value and "events" in e.summary.value[0].tag)
+    assert json.loads(end.summary.value[0].tensor.string_val[0]) == {
+        "kind": "end",
+        "status": "stopped",
+        "reason": "SIGTERM",
+    }
+
+
+def test_the_handler_of_sigterm_goes_with_the_writer(tmp_path):
+    before = signal.getsignal(signal.SIGTERM)
+    with HealthWriter(tmp_path, handle_sigterm=True):
+        assert signal.getsignal(signal.SIGTERM) is not before
+    assert signal.getsignal(signal.SIGTERM) is before
+    with HealthWriter(tmp_path):
+        assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_signals_are_for_the_main_thread(tmp_path):
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        made = pool.submit(HealthWriter, tmp_path / "run", handle_sigterm=True)
+    with pytest.raises(ValueError, match="main thread"):
+        made.result()
 
 
 def test_no_two_writers_have_one_file(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import threading
 import time
 import weakref
 from typing import Any, Callable, Mapping, Optional, TypeVar
@@ -134,9 +135,12 @@ class TrainingSession:
 
     def _open_writer(self, directory: str, manifest: RunManifest) -> HealthWriter:
         settings = self._settings
-        return HealthWriter(
-            directory, manifest, flush_seconds=settings.flush_seconds, handle_sigterm=settings.handle_sigterm
-        )
+        handles = settings.handle_sigterm and threading.current_thread() is threading.main_thread()
+        if settings.handle_sigterm and not handles:
+            self._complaints.say(
+                "sigterm", "handle_sigterm does nothing here: Python handles signals in the main thread"
+            )
+        return HealthWriter(directory, manifest, flush_seconds=settings.flush_seconds, handle_sigterm=handles)
 
     def _make_watch(self, *arguments: Any) -> TrainingWatch:
         return TrainingWatch(*arguments)

@@ -242,8 +242,8 @@ def test_disk_that_fills_up_is_said_once_and_the_training_goes_on(tmp_path, log_
     assert len([message for message in said if "No space left on device" in message]) == 1
     steps = read_run(tmp_path).steps()
     assert 0 < len(steps) < 60
-    # 60 steps and the end.
-    assert said[1:] == [f"{61 - len(steps)} records could not be written to {tmp_path}."]
+    # 60 steps, the end, and the end for the HParams tab.
+    assert said[1:] == [f"{62 - len(steps)} records could not be written to {tmp_path}."]
 
 
 def test_directory_that_is_deleted_is_said_once_and_the_training_goes_on(tmp_path, log_lines):
@@ -311,12 +311,16 @@ class Slowly(Callback):
     def on_train_step_end(self, run_context):
         time.sleep(0.01)
 
-print("training", flush=True)
-train_regression([TrainingHealthCallback({run!r}, log_every=1, flush_seconds=0.2), Slowly()], steps=100_000)
+callbacks = [
+    TrainingHealthCallback({run!r}, log_every=1, flush_seconds=0.2, handle_sigterm=True),
+    TrainingHealthCallback({run!r} + "_unhandled", log_every=1, flush_seconds=1000),
+]
+train_regression([*callbacks, Slowly()], steps=100_000)
 """
 
 
-def test_sigkill_loses_no_more_than_what_was_not_flushed(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_signal_in_the_middle_of_a_training(tmp_path, number):
     code = KILLED.format(tests=os.path.dirname(__file__), run=str(tmp_path / "run"))
     process = subprocess.Popen(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -329,11 +333,18 @@ def test_sigkill_loses_no_more_than_what_was_not_flushed(tmp_path):
             time.sleep(0.1)
         seen = len(read_run(tmp_path / "run").records)
         assert seen > 60
+        process.send_signal(number)
+        assert process.wait(60) == -number
     finally:
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         process.wait()
     run = read_run(tmp_path / "run")
-    assert run.steps()[:seen] == list(range(1, seen + 1))
-    assert len(run.records) >= seen
+    steps = run.steps()
+    # No more is lost than what was not flushed: with SIGTERM handled, nothing.
+    assert steps == list(range(1, len(steps) + 1))
+    assert len(steps) >= seen
     assert run.manifests[0]["framework"]["mindspore"] == ms.__version__
-    assert ends(run) == []
+    stopped = [{"step": len(steps), "status": "stopped", "reason": "SIGTERM"}]
+    assert ends(run) == (stopped if number == signal.SIGTERM else [])
+    # Nothing is done about a signal unless it is asked for.
+    assert ends(read_run(tmp_path / "run_unhandled")) == []

@@ -8,13 +8,16 @@ import subprocess
 import sys
 
 import mindspore as ms
+import numpy as np
 import pytest
 from mindspore import Tensor
 from run_reading import read_run
 from small_trainings import HandDriven
 
 from tb_mindformers_plugin import TrainingHealthCallback
+from tb_mindformers_plugin.callback.complaints import Complaints
 from tb_mindformers_plugin.callback.distributed import Placement, find_placement, place
+from tb_mindformers_plugin.callback.mean_loss import make_mean_loss
 from tb_mindformers_plugin.callback.position import find_position
 
 
@@ -109,14 +112,24 @@ ms.set_seed(1)
 net = regression_net()
 cell = GradNormTrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.05))
 data = dataset(*regression_data(12, seed=get_rank()))
-Model(cell).train(1, data, callbacks=[TrainingHealthCallback({run!r}, log_every=1)], dataset_sink_mode=False)
+callbacks = [
+    TrainingHealthCallback({top!r} + "/run", log_every=1),
+    TrainingHealthCallback({top!r} + "/each", log_every=1, all_ranks=True),
+    TrainingHealthCallback({top!r} + "/mean", log_every=5, mean_loss=True),
+    # A directory that cannot be made must not leave the other process waiting for this one.
+    TrainingHealthCallback({top!r} + "/train.py/blocked", log_every=5, mean_loss=True),
+]
+Model(cell).train(1, data, callbacks=callbacks, dataset_sink_mode=False)
 print("weights", get_rank(), [round(float(w.asnumpy().sum()), 5) for w in net.trainable_params()], flush=True)
 """
 
 
-def test_two_real_processes_leave_one_run(tmp_path):
+@pytest.fixture(scope="module")
+def two_processes(tmp_path_factory):
+    """A data-parallel training of two processes under msrun: its directory and what it printed."""
+    tmp_path = tmp_path_factory.mktemp("msrun")
     script = tmp_path / "train.py"
-    script.write_text(TWO_PROCESSES.format(tests=os.path.dirname(__file__), run=str(tmp_path / "run")))
+    script.write_text(TWO_PROCESSES.format(tests=os.path.dirname(__file__), top=str(tmp_path)))
     msrun = os.path.join(os.path.dirname(sys.executable), "msrun")
     command = [
         msrun,
@@ -134,10 +147,47 @@ def test_two_real_processes_leave_one_run(tmp_path):
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     logs = "".join(path.read_text() for path in sorted((tmp_path / "msrun").glob("worker_*.log")))
     assert done.returncode == 0, done.stdout[-2000:] + logs[-4000:]
+    return tmp_path, logs
+
+
+def test_two_real_processes_leave_one_run(two_processes):
+    directory, logs = two_processes
     weights = dict(re.findall(r"weights (\d) (\[.*\])", logs))
     assert weights["0"] == weights["1"]  # the gradients were averaged, which GradNormTrainOneStepCell must keep
-    run = read_run(tmp_path / "run")
+    run = read_run(directory / "run")
     assert run.steps() == list(range(1, 13))
     assert len(run.manifests) == 1
     assert run.manifests[0]["distributed"] == {"rank": 0, "size": 2}
     assert run.manifests[0]["global_batch_size"] == 16
+    assert len(list((directory / "run").iterdir())) == 1  # one process, one file
+
+
+def test_all_ranks_write_directories_of_their_own(two_processes):
+    directory, _ = two_processes
+    assert sorted(path.name for path in (directory / "each").iterdir()) == ["rank_0", "rank_1"]
+    ranks = [read_run(directory / "each" / f"rank_{rank}") for rank in (0, 1)]
+    for rank, run in enumerate(ranks):
+        assert run.manifests[0]["distributed"] == {"rank": rank, "size": 2}
+        assert run.steps() == list(range(1, 13))
+    assert ranks[0].values("train/loss") == read_run(directory / "run").values("train/loss")
+    assert ranks[0].values("train/loss") != ranks[1].values("train/loss")  # each its own part of the batch
+    assert ranks[0].values("train/grad_norm") == ranks[1].values("train/grad_norm")
+
+
+def test_mean_loss_is_that_of_the_ranks(two_processes):
+    directory, logs = two_processes
+    ranks = [dict(zip(*read_run(directory / "each" / f"rank_{rank}").series("train/loss"))) for rank in (0, 1)]
+    run = read_run(directory / "mean")
+    assert run.steps() == [1, 5, 10, 12]
+    expected = [(ranks[0][step] + ranks[1][step]) / 2 for step in run.steps()]
+    np.testing.assert_allclose(run.values("train/loss"), expected, rtol=1e-6)
+    assert len(run.manifests) == 1
+    assert logs.count("cannot write to") == 1
+
+
+def test_mean_loss_is_for_data_parallelism(log_lines, monkeypatch):
+    for mode, placement in (("semi_auto_parallel", Placement(0, 4)), ("data_parallel", Placement(0, 4, 1))):
+        monkeypatch.setattr(ms, "get_auto_parallel_context", lambda name, mode=mode: mode)
+        assert make_mean_loss(placement, Complaints()) is None
+    assert make_mean_loss(Placement(), Complaints()) is None
+    assert len([line for line in log_lines() if "mean_loss is for data parallelism" in line[1]]) == 2
