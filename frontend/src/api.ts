@@ -34,6 +34,21 @@ export interface RunInfo {
   readonly roles: Partial<Record<Role, RoleInfo>>;
 }
 
+export interface Finding {
+  readonly rule: string;
+  readonly severity: Exclude<Verdict, "ok">;
+  readonly run: string;
+  readonly role: Role;
+  readonly tag: string;
+  readonly first_step: number;
+  readonly last_step: number;
+  /** Where it is worst. */
+  readonly peak_step: number;
+  readonly message: string;
+  readonly advice: string;
+  readonly evidence: Readonly<Record<string, unknown>>;
+}
+
 export interface Searched {
   readonly logdir: string;
   readonly directories: number;

@@ -22,8 +22,30 @@ export const ROLES = [
 
 export type Role = (typeof ROLES)[number];
 
+/** What can be drawn as a curve, in the order of the stacked panels. */
+export const CHART_ROLES = [
+  "loss",
+  "grad_norm",
+  "eval_loss",
+  "lr",
+  "throughput",
+  "loss_scale",
+  "step_time",
+  "accuracy",
+  "eval_accuracy",
+  "reward",
+  "kl",
+  "clip_fraction",
+] as const satisfies readonly Role[];
+export type ChartRole = (typeof CHART_ROLES)[number];
+
 /** The four the overlay has an axis for, in the order of its lanes. */
-export const OVERLAY_ROLES = ["loss", "grad_norm", "lr", "loss_scale"] as const;
+export const OVERLAY_ROLES = [
+  "loss",
+  "grad_norm",
+  "lr",
+  "loss_scale",
+] as const satisfies readonly ChartRole[];
 export type OverlayRole = (typeof OVERLAY_ROLES)[number];
 
 /** What the overlay asks the server for: the overflow series becomes ticks in the loss scale's lane. */
@@ -57,6 +79,9 @@ export const ROLE_STYLE: Record<OverlayRole, RoleStyle> = {
     dash: [2, 2.5],
   },
 };
+
+export const isChartRole = (role: string): role is ChartRole =>
+  (CHART_ROLES as readonly string[]).includes(role);
 
 export const isOverlayRole = (role: string): role is OverlayRole =>
   (OVERLAY_ROLES as readonly string[]).includes(role);

@@ -2,7 +2,15 @@
  * The tab's one conversation with the server: what was asked, what came, what went wrong.
  * Overtaken requests are aborted; the last good picture stays until a newer one is whole.
  */
-import { type Api, ApiError, isAbort, type RunInfo, type RunsAnswer, type SeriesQuery } from "./api";
+import {
+  type Api,
+  ApiError,
+  type Finding,
+  isAbort,
+  type RunInfo,
+  type RunsAnswer,
+  type SeriesQuery,
+} from "./api";
 import type { MissingSeries, Segment } from "./decode";
 import { assignSlots } from "./palette";
 import { QUERIED_ROLES, type XAxis } from "./roles";
@@ -46,6 +54,10 @@ export interface SessionState {
   /** When the shown data came (ms). */
   readonly freshAt: number;
   readonly hovered: string | null;
+  /** By run, as far as they are known. */
+  readonly findings: ReadonlyMap<string, readonly Finding[]>;
+  /** Its steps are lit in the chart. */
+  readonly selectedFinding: Finding | null;
   readonly drawAll: boolean;
   readonly hostTheme: ThemeName;
 }
@@ -76,6 +88,8 @@ export class Session extends Store<SessionState> {
       problem: null,
       freshAt: 0,
       hovered: null,
+      findings: new Map(),
+      selectedFinding: null,
       drawAll: false,
       hostTheme: "light",
     });

@@ -4,19 +4,37 @@
  * surprise there). Each part is checked alone, so a malformed one costs no other.
  */
 import { hashName } from "./palette";
-import { X_AXES, type XAxis } from "./roles";
+import { type ChartRole, isChartRole, X_AXES, type XAxis } from "./roles";
 import type { ThemeChoice } from "./theme";
 
 export type Mode = "lanes" | "merged";
 export const Y_RANGES = ["auto", "full", "robust"] as const;
 export type YRange = (typeof Y_RANGES)[number];
 
+/** What stands in the middle. */
+export const CHARTS = ["overlay", "stacked"] as const;
+export type ChartKind = (typeof CHARTS)[number];
+export const COLUMNS = [1, 2, 3] as const;
+
+/** Linear or logarithmic y axes, where not what the role has by itself. */
+export type Scales = Readonly<Partial<Record<ChartRole, "linear" | "log">>>;
+/** y ranges that the user set or locked, in the role's own unit. */
+export type Ranges = Readonly<Partial<Record<ChartRole, readonly [low: number, high: number]>>>;
+
 export interface View {
+  readonly chart: ChartKind;
+  /** How many stacked panels stand side by side. */
+  readonly columns: (typeof COLUMNS)[number];
   /** Chosen runs in the order they were chosen; null until the user chose any. */
   readonly runs: readonly string[] | null;
   readonly x: XAxis;
   readonly from: number | null;
   readonly to: number | null;
+  readonly logX: boolean;
+  readonly scales: Scales;
+  readonly ranges: Ranges;
+  /** Whether the ranges stay when the zoom is reset. */
+  readonly yLock: boolean;
   readonly smoothing: number;
   /** How one run is drawn, and how several: two habits, so they are remembered apart. */
   readonly one: Mode;
@@ -27,10 +45,16 @@ export interface View {
 }
 
 export const DEFAULT_VIEW: View = {
+  chart: "overlay",
+  columns: 2,
   runs: null,
   x: "step",
   from: null,
   to: null,
+  logX: false,
+  scales: {},
+  ranges: {},
+  yLock: false,
   smoothing: 0.9,
   one: "merged",
   many: "lanes",
@@ -49,11 +73,26 @@ const orNull =
   (v: unknown): v is T | null =>
     v === null || check(v);
 
+const byRole =
+  (valid: (v: unknown) => boolean) =>
+  (v: unknown): boolean =>
+    typeof v === "object" &&
+    v !== null &&
+    Object.entries(v).every(([role, of]) => isChartRole(role) && valid(of));
+const isRange = (v: unknown): boolean =>
+  Array.isArray(v) && v.length === 2 && finite(v[0]) && finite(v[1]) && v[0] < v[1];
+
 const VALID: { [K in keyof View]: (v: unknown) => v is View[K] } = {
+  chart: oneOf<ChartKind>(...CHARTS),
+  columns: oneOf<View["columns"]>(...COLUMNS),
   runs: orNull((v): v is string[] => Array.isArray(v) && v.every((r) => typeof r === "string")),
   x: oneOf(...X_AXES),
   from: orNull(finite),
   to: orNull(finite),
+  logX: (v): v is boolean => typeof v === "boolean",
+  scales: byRole((v) => v === "linear" || v === "log") as (v: unknown) => v is Scales,
+  ranges: byRole(isRange) as (v: unknown) => v is Ranges,
+  yLock: (v): v is boolean => typeof v === "boolean",
   smoothing: (v): v is number => finite(v) && v >= 0 && v < 1,
   one: oneOf<Mode>("lanes", "merged"),
   many: oneOf<Mode>("lanes", "merged"),
@@ -86,7 +125,7 @@ export function viewToHash(view: View): string {
   const { runs, ...rest } = view;
   const params = new URLSearchParams();
   for (const [key, value] of Object.entries(rest)) {
-    if (value !== null && value !== DEFAULT_VIEW[key as keyof View]) params.set(key, String(value));
+    if (value !== null && value !== DEFAULT_VIEW[key as keyof View]) params.set(key, asText(value));
   }
   const short = params.toString();
   for (const run of runs ?? []) params.append("run", run);
@@ -95,12 +134,44 @@ export function viewToHash(view: View): string {
   return long.length <= LONGEST_HASH ? long : short;
 }
 
+/** `loss:log,lr:linear` and `loss:1.5:3` for what is said of several roles. */
+function asText(value: NonNullable<View[keyof View]>): string {
+  if (typeof value !== "object") return String(value);
+  return Object.entries(value)
+    .map(([role, of]) => [role, ...[of].flat()].join(":"))
+    .join(",");
+}
+
+function byRoleFromText(text: string, value: (parts: string[]) => unknown): unknown {
+  return Object.fromEntries(
+    text
+      .split(",")
+      .filter(Boolean)
+      .map((entry) => {
+        const [role = "", ...parts] = entry.split(":");
+        return [role, value(parts)];
+      }),
+  );
+}
+
+const FROM_TEXT: Partial<Record<string, (text: string) => unknown>> = {
+  columns: Number,
+  logX: (text) => text === "true",
+  yLock: (text) => text === "true",
+  scales: (text) => byRoleFromText(text, ([scale]) => scale),
+  ranges: (text) => byRoleFromText(text, (ends) => ends.map(Number)),
+};
+
 export function viewFromHash(hash: string): Partial<View> {
   const params = new URLSearchParams(hash.replace(/^#/, ""));
   const raw: Record<string, unknown> = {};
   for (const [key, value] of params) {
     const isNumber = key === "from" || key === "to" || key === "smoothing";
-    raw[key] = isNumber ? (value.trim() === "" ? Number.NaN : Number(value)) : value;
+    raw[key] = isNumber
+      ? value.trim() === ""
+        ? Number.NaN
+        : Number(value)
+      : (FROM_TEXT[key]?.(value) ?? value);
   }
   if (params.has("run")) raw.runs = params.getAll("run").filter((r) => r !== "");
   else delete raw.runs;

@@ -13,6 +13,12 @@ describe("view state", () => {
       many: "merged" as const,
       y: "robust" as const,
       filter: "^a|b",
+      chart: "stacked" as const,
+      columns: 3 as const,
+      logX: true,
+      yLock: true,
+      scales: { loss: "log", lr: "linear" } as const,
+      ranges: { loss: [1.5, 3] as const, lr: [-1, 1e-3] as const },
     };
     expect({ ...DEFAULT_VIEW, ...viewFromHash(`#${viewToHash(view)}`) }).toEqual(view);
   });
@@ -28,6 +34,9 @@ describe("view state", () => {
     ).toEqual({
       smoothing: 0.5,
       y: "robust",
+    });
+    expect(viewFromHash("#scales=loss:cubic&ranges=loss:3:2&columns=7&chart=pie&logX=perhaps")).toEqual({
+      logX: false,
     });
     expect(viewFromHash("#smoothing=&x=wall&from=5&to=2&smoothing=two")).toEqual({ x: "wall" });
   });
