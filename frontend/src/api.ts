@@ -1,9 +1,14 @@
 /** The plugin's HTTP routes, typed. Only URLs relative to this module, so any path prefix works. */
 import { DecodeError, decodeSeries, type SeriesAnswer } from "./decode";
+import type { Language } from "./language";
 import type { Role, XAxis } from "./roles";
+import { text } from "./text";
 
 export type Status = "running" | "ended" | "stalled" | "unknown";
-export type Verdict = "ok" | "info" | "warning" | "critical";
+/** From worst to best. */
+export const SEVERITIES = ["critical", "warning", "info"] as const;
+export type Severity = (typeof SEVERITIES)[number];
+export type Verdict = "ok" | Severity;
 /** JSON has no NaN or infinity: the server spells them out. */
 export type JsonNumber = number | "NaN" | "Infinity" | "-Infinity" | null;
 
@@ -26,23 +31,30 @@ export interface RunInfo {
   /** Null where the run was not read yet. */
   readonly verdict: Verdict | null;
   readonly total_steps: number | null;
+  /** How many findings of each severity; null where the run was not read yet. */
+  readonly findings: Readonly<Record<Severity, number>> | null;
+  /** Of late; null where no clock or no two steps are known. */
+  readonly seconds_per_step: number | null;
+  /** Sentences; those of the findings come first. */
   readonly notes: readonly string[];
   readonly missing: readonly { readonly role: Role; readonly hint: string }[];
   readonly axes: readonly XAxis[];
   /** Steps at which a training was taken up again. */
   readonly restarts: readonly number[];
+  /** Names of all ranks of this training, its own included; empty where it has but one. */
+  readonly ranks: readonly string[];
   readonly roles: Partial<Record<Role, RoleInfo>>;
 }
 
+/** What a rule found in a run; docs/http-api.md. */
 export interface Finding {
   readonly rule: string;
-  readonly severity: Exclude<Verdict, "ok">;
+  readonly severity: Severity;
   readonly run: string;
   readonly role: Role;
   readonly tag: string;
   readonly first_step: number;
   readonly last_step: number;
-  /** Where it is worst. */
   readonly peak_step: number;
   readonly message: string;
   readonly advice: string;
@@ -86,8 +98,9 @@ export class ApiError extends Error {
 }
 
 export interface Api {
-  runs(signal: AbortSignal): Promise<RunsAnswer>;
+  runs(language: Language, signal: AbortSignal): Promise<RunsAnswer>;
   series(query: SeriesQuery, signal: AbortSignal): Promise<SeriesAnswer>;
+  findings(run: string, language: Language, signal: AbortSignal): Promise<readonly Finding[]>;
 }
 
 /** `…/data/plugin/training_health/`, from where this module itself was served (`static/` below it). */
@@ -97,8 +110,8 @@ export function routesBase(moduleUrl: string): URL {
 
 export function createApi(base: URL, fetcher: typeof fetch = (...a) => fetch(...a)): Api {
   return {
-    async runs(signal) {
-      const response = await ask(fetcher, new URL("runs", base), { signal });
+    async runs(language, signal) {
+      const response = await ask(fetcher, new URL(`runs?lang=${language}`, base), { signal });
       return readable(async () => withDefaults(await response.json()));
     },
     async series(query, signal) {
@@ -110,7 +123,17 @@ export function createApi(base: URL, fetcher: typeof fetch = (...a) => fetch(...
       });
       return readable(async () => decodeSeries(await response.arrayBuffer()));
     },
+    async findings(run, language, signal) {
+      const url = new URL(`findings?${new URLSearchParams({ run, lang: language })}`, base);
+      const response = await ask(fetcher, url, { signal });
+      return readable(async () => findingsOf(await response.json()));
+    },
   };
+}
+
+function findingsOf(answer: { findings?: unknown }): readonly Finding[] {
+  if (!Array.isArray(answer.findings)) throw new DecodeError("the list of findings is missing");
+  return answer.findings;
 }
 
 /** A run lacking an optional field must not take the whole list down. */
@@ -126,6 +149,9 @@ function withDefaults(answer: Partial<RunsAnswer>): RunsAnswer {
       missing: run.missing ?? [],
       axes: run.axes ?? ["step"],
       restarts: run.restarts ?? [],
+      ranks: run.ranks ?? [],
+      findings: run.findings ?? null,
+      seconds_per_step: run.seconds_per_step ?? null,
       roles: run.roles ?? {},
     })),
   };
@@ -137,7 +163,7 @@ async function ask(fetcher: typeof fetch, url: URL, init: RequestInit): Promise<
     response = await fetcher(url, { credentials: "same-origin", ...init });
   } catch (error) {
     if (isAbort(error)) throw error;
-    throw new ApiError("TensorBoard does not answer.", "Is its process still running?", true);
+    throw new ApiError(text.banner.gone, text.banner.goneHint, true);
   }
   if (response.ok) return response;
   const { error, hint } = await errorBody(response);
@@ -145,7 +171,7 @@ async function ask(fetcher: typeof fetch, url: URL, init: RequestInit): Promise<
 }
 
 async function errorBody(response: Response): Promise<{ error: string; hint: string }> {
-  const plain = `TensorBoard answered with HTTP ${response.status}.`;
+  const plain = text.banner.http(response.status);
   try {
     const body = await response.json();
     return {
@@ -153,7 +179,7 @@ async function errorBody(response: Response): Promise<{ error: string; hint: str
       hint: typeof body.hint === "string" ? body.hint : "",
     };
   } catch {
-    return { error: plain, hint: "Its terminal says more." };
+    return { error: plain, hint: text.banner.httpHint };
   }
 }
 
@@ -162,8 +188,8 @@ async function readable<T>(read: () => Promise<T>): Promise<T> {
     return await read();
   } catch (error) {
     if (isAbort(error)) throw error;
-    const why = error instanceof DecodeError ? error.message : "it was cut off on the way";
-    throw new ApiError(`The answer of TensorBoard cannot be read: ${why}.`, "Reload the page.", true);
+    const why = error instanceof DecodeError ? error.message : text.banner.cutOff;
+    throw new ApiError(text.banner.unreadable(why), text.banner.unreadableHint, true);
   }
 }
 

@@ -1,4 +1,5 @@
 /** Numbers as a person of the field writes them. */
+import { type Language, language } from "./language";
 import type { OverlayRole, XAxis } from "./roles";
 
 const SUPERSCRIPT: Record<string, string> = {
@@ -16,6 +17,9 @@ const SUPERSCRIPT: Record<string, string> = {
 };
 
 export const superscript = (n: number): string => [...String(n)].map((c) => SUPERSCRIPT[c] ?? c).join("");
+
+/** The decay of an EMA: 0.9 → 0.90, 0.999 → 0.999. */
+export const formatDecay = (decay: number): string => decay.toFixed(3).replace(/0$/, "");
 
 /** 11219 → 11,219 */
 export const formatCount = (n: number): string => Math.round(n).toLocaleString("en-US");
@@ -80,22 +84,29 @@ export function formatShort(n: number): string {
   return Number.isInteger(n) ? formatCount(n) : trimZeros(n.toFixed(2));
 }
 
+const UNITS: Record<Language, { s: string; min: string; h: string; d: string; y: string }> = {
+  en: { s: "s", min: "min", h: "h", d: "d", y: "y" },
+  zh: { s: "秒", min: "分钟", h: "小时", d: "天", y: "年" },
+};
+
 /** Seconds → "42 s", "6 min", "3 h", "2 d": one unit, so that ages stay narrow. */
 export function formatAge(seconds: number): string {
   const s = Math.max(0, seconds);
-  if (s < 60) return `${Math.floor(s)} s`;
-  if (s < 3600) return `${Math.floor(s / 60)} min`;
-  if (s < 172_800) return `${Math.floor(s / 3600)} h`;
-  if (s < 63_072_000) return `${Math.floor(s / 86_400)} d`;
-  return `${Math.floor(s / 31_536_000)} y`;
+  const unit = UNITS[language];
+  if (s < 60) return `${Math.floor(s)} ${unit.s}`;
+  if (s < 3600) return `${Math.floor(s / 60)} ${unit.min}`;
+  if (s < 172_800) return `${Math.floor(s / 3600)} ${unit.h}`;
+  if (s < 63_072_000) return `${Math.floor(s / 86_400)} ${unit.d}`;
+  return `${Math.floor(s / 31_536_000)} ${unit.y}`;
 }
 
 export function formatDuration(seconds: number): string {
   const sign = seconds < 0 ? "−" : "";
   const s = Math.abs(seconds);
-  if (s < 60) return `${sign}${trimZeros(s.toFixed(1))} s`;
-  if (s < 3600) return `${sign}${Math.floor(s / 60)} min ${pad(Math.floor(s % 60))} s`;
-  return `${sign}${Math.floor(s / 3600)} h ${pad(Math.floor((s % 3600) / 60))} min`;
+  const unit = UNITS[language];
+  if (s < 60) return `${sign}${trimZeros(s.toFixed(1))} ${unit.s}`;
+  if (s < 3600) return `${sign}${Math.floor(s / 60)} ${unit.min} ${pad(Math.floor(s % 60))} ${unit.s}`;
+  return `${sign}${Math.floor(s / 3600)} ${unit.h} ${pad(Math.floor((s % 3600) / 60))} ${unit.min}`;
 }
 
 const pad = (n: number): string => String(n).padStart(2, "0");
@@ -110,7 +121,9 @@ const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "
 
 export function formatDay(epochSeconds: number): string {
   const d = new Date(epochSeconds * 1000);
-  return `${d.getDate()} ${MONTHS[d.getMonth()]}`;
+  return language === "zh"
+    ? `${d.getMonth() + 1}月${d.getDate()}日`
+    : `${d.getDate()} ${MONTHS[d.getMonth()]}`;
 }
 
 /** A position on the x axis, exactly enough to find the point again. */

@@ -25,6 +25,7 @@ import {
   viewFromHash,
 } from "./state";
 import { Store } from "./store";
+import { speak, text } from "./text";
 import type { ThemeName } from "./theme";
 
 export interface Frame {
@@ -263,8 +264,8 @@ export class Session extends Store<SessionState> {
     this.patch({
       loading: false,
       problem: {
-        message: known ? error.message : "The tab could not show the answer of TensorBoard.",
-        hint: known ? error.hint : "Reload the page; the browser's console says more.",
+        message: known ? error.message : text.banner.notShown,
+        hint: known ? error.hint : text.banner.notShownHint,
         retryAt: passing ? Date.now() + wait : null,
       },
     });

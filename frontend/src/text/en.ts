@@ -1,7 +1,10 @@
-/** Every sentence and label a user reads, in one place, so that another language can stand beside it. */
-import { formatAge, formatCount } from "./format";
-import type { OverlayRole, Role, XAxis } from "./roles";
-import type { Mode, YRange } from "./state";
+/** Every sentence and label a user reads, in one place; zh.ts has the same keys. */
+
+import type { Severity, Verdict } from "../api";
+import { formatAge, formatCount, formatDecay } from "../format";
+import type { OverlayRole, Role, XAxis } from "../roles";
+import type { Mode, YRange } from "../state";
+import type { ThemeName } from "../theme";
 
 const plural = (n: number, one: string, many = `${one}s`): string =>
   `${formatCount(n)} ${n === 1 ? one : many}`;
@@ -28,7 +31,7 @@ const ROLE_NAMES: Record<Role, string> = {
   clip_fraction: "clip fraction",
 };
 
-export const text = {
+export const en = {
   title: "Training Health",
   list,
   role: (role: Role): string => ROLE_NAMES[role] ?? role,
@@ -65,7 +68,77 @@ export const text = {
   reload: "Reload the data",
   live: (age: string) => `live · ${age} ago`,
   lastEvent: (age: string) => `last event ${age} ago`,
-  theme: (next: string) => `Switch to ${next} colours`,
+  theme: (next: ThemeName) => `Switch to ${next} colours`,
+  otherLanguage: "中文",
+  switchLanguage: "切换到中文",
+  help: {
+    open: "Help and keys",
+    title: "Keys and gestures",
+    close: "close",
+    keys: [
+      ["/", "filter the runs"],
+      ["← →", "move the cursor along the curve (shift: ten points)"],
+      ["↑ ↓", "walk through runs or findings"],
+      ["Space, Enter", "show or hide a run; zoom to a finding"],
+      ["Esc", "close a dialog, clear the filter, reset the zoom"],
+      ["?", "this page"],
+    ] as readonly (readonly [string, string])[],
+    mouse: [
+      ["drag", "zoom to a stretch"],
+      ["shift-drag", "pan"],
+      ["double-click", "show everything again"],
+      ["shift-click on a box", "show or hide all runs from the last one on"],
+    ] as readonly (readonly [string, string])[],
+  },
+  refresh: {
+    title: "How often the tab looks for new data by itself",
+    follow: "with TensorBoard",
+    every: (seconds: number) => `every ${formatAge(seconds)}`,
+  },
+  link: { copy: "copy link", copied: "link copied", title: "A link that opens the tab as it is now" },
+  exports: {
+    label: "export",
+    data: "Data of the selected runs",
+    chart: "This chart",
+    csv: "CSV, all points",
+    json: "JSON, all points",
+    png: "PNG picture",
+    svg: "SVG picture",
+  },
+  copyFailed: "The browser does not let the tab copy.",
+  findings: {
+    heading: "Findings",
+    severity: { critical: "critical", warning: "warning", info: "info" } satisfies Record<Severity, string>,
+    count: (n: number, severity: Severity) => `${formatCount(n)} ${severity}`,
+    level: "Severity",
+    allLevels: "all levels",
+    runs: "Runs",
+    selectedRuns: "selected runs",
+    allRuns: "all runs",
+    tryThis: "Try:",
+    advice: "advice",
+    zoom: "zoom",
+    zoomTitle: "Zoom the chart to these steps and light up the run",
+    unzoom: "Show everything again",
+    copy: "copy",
+    copied: "copied",
+    copyTitle: "Copy these findings as text",
+    saveTitle: (format: string) => `Save these findings as ${format}`,
+    steps: (first: string, last: string) => (first === last ? first : `${first} – ${last}`),
+    stepsLabel: (first: string, last: string) =>
+      first === last ? `step ${first}` : `steps ${first} to ${last}`,
+    asText: (severity: string, run: string, steps: string, message: string) =>
+      `[${severity}] ${run}, ${steps}: ${message}`,
+    none: (n: number) =>
+      n === 1 ? "No finding: this run looks healthy." : `No finding in these ${formatCount(n)} runs.`,
+    noneOfLevel: "No finding of this severity.",
+    noRuns: "Select a run to see what the rules find in it.",
+    loading: "Checking the runs…",
+    failed: (run: string, why: string) => `${run} could not be checked: ${why}`,
+    resize: "Height of the findings",
+    hide: "Hide the findings",
+    show: "Show the findings",
+  },
   runs: {
     heading: "Runs",
     filter: "filter runs (regex)",
@@ -75,6 +148,7 @@ export const text = {
     none: "no runs yet",
     noMatch: "No run matches this filter.",
     selectVisible: "select visible",
+    selectOnly: "only these",
     selectNone: "none",
     prefix: "all begin with",
     empty:
@@ -83,6 +157,19 @@ export const text = {
     only: (run: string) => `${run}\nClick to show only this run`,
     withoutMetrics: (n: number) => `${plural(n, "run")} without training metrics`,
     notes: (n: number) => `${plural(n, "note")} about this run`,
+    ranks: (n: number) => `${formatCount(n)} ranks`,
+    unfoldRanks: (n: number) => `Show all ${formatCount(n)} ranks of this training`,
+    colour: (run: string) => `Colour of ${run}`,
+    ownColour: "the colour of its name",
+    pin: (run: string) => `Make ${run} the baseline`,
+    unpin: "No baseline",
+    baseline: "baseline",
+    left: (duration: string) => `~${duration} left`,
+    progress: (last: string, total: string) => `step ${last} of ${total}`,
+    findings: (n: number) => plural(n, "finding"),
+    noFindings: "The rules find nothing wrong",
+    unread: "Not read yet: select it",
+    sparkline: (run: string) => `Loss of ${run}`,
   },
   status: {
     running: (age: string) => `running: last event ${age} ago`,
@@ -90,7 +177,10 @@ export const text = {
     stalled: (age: string) => `stalled: no event for ${age}`,
     unknown: (age: string) => `last event ${age} ago`,
   },
-  verdict: { warning: "warning", critical: "critical" },
+  verdict: { ok: "ok", info: "info", warning: "warning", critical: "critical" } satisfies Record<
+    Verdict,
+    string
+  >,
   chart: {
     axes: "Axes",
     modes: { lanes: "Lanes", merged: "Merged" } satisfies Record<Mode, string>,
@@ -102,7 +192,7 @@ export const text = {
     yRanges: { auto: "auto", full: "full", robust: "robust" } satisfies Record<YRange, string>,
     yRangeTitle:
       "full shows every point; robust leaves out the most extreme ones and says how many; auto is full unless those would flatten all others",
-    smoothed: (smoothing: number) => `loss, EMA ${formatSmoothing(smoothing)}`,
+    smoothed: (smoothing: number) => `loss, EMA ${formatDecay(smoothing)}`,
     unsmoothed: "loss, as logged",
     band: "raw, min–max per pixel",
     raw: "raw",
@@ -173,24 +263,27 @@ export const text = {
     callbackText: [
       "MindSpore: one line in",
       ". It writes ordinary scalars, so the Scalars tab shows them too.",
-    ] as const,
+    ] as readonly [string, string],
     logdirTitle: "Check the log directory",
     logdirText: [
       "Point",
       "at the directory that contains the run directories, as seen by the machine TensorBoard runs on. A run is a directory with an",
       "file in it.",
-    ] as const,
+    ] as readonly [string, string, string],
     doctorTitle: "Check the directory from a shell",
     doctorText: "Says for every run what was read, what was skipped and why.",
     namesTitle: "Use names the tab knows",
-    namesText: ["Any framework's event files will do. Scalars named like", "are recognised."] as const,
+    namesText: ["Any framework's event files will do. Scalars named like", "are recognised."] as readonly [
+      string,
+      string,
+    ],
     copy: "copy",
     copied: "copied",
     nothingChosenTitle: "No run is selected",
     nothingChosen:
       "Tick a run on the left to see its loss, learning rate, grad norm and loss scale in one chart.",
     showNewest: "show the newest run",
-    otherRolesTitle: (n: number) =>
+    otherRolesTitle: (n: number): string =>
       n === 1 ? "This run has nothing the overlay draws" : "The selected runs have nothing the overlay draws",
     otherRoles:
       "The overlay draws training loss, learning rate, grad norm and loss scale. What was logged is:",
@@ -207,19 +300,16 @@ export const text = {
     retry: (seconds: number) => `Trying again in ${seconds} s.`,
     retrying: "Trying again…",
     now: "try now",
+    gone: "TensorBoard does not answer.",
+    goneHint: "Is its process still running?",
+    http: (status: number) => `TensorBoard answered with HTTP ${formatCount(status)}.`,
+    httpHint: "Its terminal says more.",
+    unreadable: (why: string) => `The answer of TensorBoard cannot be read: ${why}.`,
+    unreadableHint: "Reload the page.",
+    cutOff: "it was cut off on the way",
+    notShown: "The tab could not show the answer of TensorBoard.",
+    notShownHint: "Reload the page; the browser's console says more.",
+    slow: (seconds: number) => `TensorBoard has been reading for ${formatCount(seconds)} s.`,
   },
   age: formatAge,
-} as const;
-
-export const formatSmoothing = (s: number): string => (s === 0 ? "off" : s.toFixed(3).replace(/0$/, ""));
-
-/** A path as a shell takes it. */
-const quoted = (path: string): string =>
-  /^[\w./:@%+=-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
-
-export const DOCTOR_COMMAND = (logdir: string): string => `tb-health doctor ${quoted(logdir || "LOGDIR")}`;
-
-export const CALLBACK_SNIPPET = (logdir: string): string =>
-  `from tb_mindformers_plugin import TrainingHealthCallback
-model.train(epochs, dataset,
-            callbacks=[TrainingHealthCallback(log_dir="${logdir || "logs"}/my_run")])`;
+};

@@ -1,0 +1,86 @@
+/** Fetches what the rules found, run by run; again only where a run has grown or the language changed. */
+import { type Api, ApiError, type Finding, isAbort, type RunInfo } from "./api";
+import type { Language } from "./language";
+import { text } from "./text";
+
+export interface Checked {
+  readonly findings: ReadonlyMap<string, readonly Finding[]>;
+  /** Runs whose findings are on their way. */
+  readonly checking: number;
+  /** Run -> why it could not be checked. */
+  readonly unchecked: ReadonlyMap<string, string>;
+}
+
+/** Requests at a time: checking must not keep the curves waiting. */
+const AT_ONCE = 2;
+
+export class Checkup {
+  private readonly known = new Map<string, { version: string; findings: readonly Finding[] }>();
+  private readonly failed = new Map<string, { version: string; why: string }>();
+  private queue: { run: string; version: string; language: Language }[] = [];
+  private readonly under_way = new Map<string, { version: string; abort: AbortController }>();
+
+  constructor(
+    private readonly api: Pick<Api, "findings">,
+    private readonly onChange: (checked: Checked) => void,
+  ) {}
+
+  /** From now on these runs matter; what is known of others is kept for when they do again. */
+  want(runs: readonly RunInfo[], language: Language): void {
+    const versions = new Map(runs.map((run) => [run.run, versionOf(run, language)]));
+    for (const [run, { version, abort }] of this.under_way) {
+      if (versions.get(run) === version) continue;
+      abort.abort();
+      this.under_way.delete(run);
+    }
+    this.queue = [];
+    for (const [run, version] of versions) {
+      const settled = this.known.get(run)?.version === version || this.failed.get(run)?.version === version;
+      if (!settled && !this.under_way.has(run)) this.queue.push({ run, version, language });
+    }
+    this.tell();
+    this.next();
+  }
+
+  private next(): void {
+    while (this.queue.length > 0 && this.under_way.size < AT_ONCE) {
+      const { run, version, language } = this.queue.shift()!;
+      const abort = new AbortController();
+      this.under_way.set(run, { version, abort });
+      void this.ask(run, version, language, abort);
+    }
+  }
+
+  private async ask(run: string, version: string, language: Language, abort: AbortController): Promise<void> {
+    try {
+      const findings = await this.api.findings(run, language, abort.signal);
+      if (abort.signal.aborted) return;
+      this.known.set(run, { version, findings });
+      this.failed.delete(run);
+    } catch (error) {
+      if (isAbort(error) || abort.signal.aborted) return;
+      this.failed.set(run, { version, why: error instanceof ApiError ? error.message : text.banner.notShown });
+    }
+    this.under_way.delete(run);
+    this.tell();
+    this.next();
+  }
+
+  /** Tries again what failed. */
+  retry(): void {
+    this.failed.clear();
+  }
+
+  private tell(): void {
+    this.onChange({
+      findings: new Map([...this.known].map(([run, { findings }]) => [run, findings])),
+      unchecked: new Map([...this.failed].map(([run, { why }]) => [run, why])),
+      checking: this.queue.length + this.under_way.size,
+    });
+  }
+}
+
+const versionOf = (run: RunInfo, language: Language): string => {
+  const last = Math.max(0, ...Object.values(run.roles).map((r) => r.last_step));
+  return `${language} ${run.last_wall_time} ${last}`;
+};
