@@ -28,7 +28,7 @@ from tb_mindformers_plugin.http_api.encode import encode_binary, encode_json
 from tb_mindformers_plugin.http_api.findings import parse_findings_request, run_findings
 from tb_mindformers_plugin.http_api.layout import layout_preview, parse_layout_request
 from tb_mindformers_plugin.http_api.listing import list_runs
-from tb_mindformers_plugin.http_api.request import BadRequestError, parse_series_request
+from tb_mindformers_plugin.http_api.request import BadRequestError, parse_language, parse_series_request
 from tb_mindformers_plugin.http_api.series import query
 from tb_mindformers_plugin.runs.discovery import roots
 from tb_mindformers_plugin.runs.provider import ProviderStore
@@ -156,8 +156,9 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
     @_route("GET")
     def runs_route(self, request: Request) -> Response:
         """``GET runs``."""
+        language = parse_language(request.args)
         self._store.refresh(_FRESH_SECONDS)
-        return _json(request, list_runs(self._store, diagnoses=self._diagnoses))
+        return _json(request, list_runs(self._store, diagnoses=self._diagnoses, language=language))
 
     @_route("POST")
     def series_route(self, request: Request) -> Response:

@@ -59,7 +59,10 @@ export class Checkup {
       this.failed.delete(run);
     } catch (error) {
       if (isAbort(error) || abort.signal.aborted) return;
-      this.failed.set(run, { version, why: error instanceof ApiError ? error.message : text.banner.notShown });
+      this.failed.set(run, {
+        version,
+        why: error instanceof ApiError ? error.message : text.banner.notShown,
+      });
     }
     this.under_way.delete(run);
     this.tell();

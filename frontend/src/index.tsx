@@ -3,6 +3,7 @@ import uPlotSheet from "uplot/dist/uPlot.min.css?inline";
 import { createApi, routesBase } from "./api";
 import { App } from "./components/App";
 import { listenToHost } from "./host";
+import { preferredLanguage } from "./language";
 import { Session } from "./session";
 import sheet from "./style.css?inline";
 import { watchHostTheme } from "./theme";
@@ -14,12 +15,12 @@ export function render(): void {
   const style = document.createElement("style");
   style.textContent = `${uPlotSheet}\n${sheet}`;
   document.head.append(style);
-  document.documentElement.lang = "en";
   const root = document.createElement("div");
   root.id = "training-health";
   document.body.append(root);
 
   const session = new Session(createApi(routesBase(here)));
+  session.speak(preferredLanguage());
   watchHostTheme((hostTheme) => session.patch({ hostTheme }));
   listenToHost(() => void session.reload());
   mount(<App session={session} />, root);

@@ -11,7 +11,10 @@ import {
   type RunsAnswer,
   type SeriesQuery,
 } from "./api";
+import { type Checked, Checkup } from "./checkup";
 import type { MissingSeries, Segment } from "./decode";
+import { findingId, stretchOf, worst } from "./findings";
+import { type Language, rememberLanguage } from "./language";
 import { assignSlots } from "./palette";
 import { QUERIED_ROLES, type XAxis } from "./roles";
 import { type Drawn, defaultChoice, drawnRuns, listOrder } from "./selection";
@@ -57,9 +60,13 @@ export interface SessionState {
   readonly hovered: string | null;
   /** By run, as far as they are known. */
   readonly findings: ReadonlyMap<string, readonly Finding[]>;
+  /** How many runs' findings are on their way, and why those of some did not come. */
+  readonly checking: number;
+  readonly unchecked: ReadonlyMap<string, string>;
   /** Its steps are lit in the chart. */
   readonly selectedFinding: Finding | null;
   readonly drawAll: boolean;
+  readonly language: Language;
   readonly hostTheme: ThemeName;
 }
 
@@ -75,6 +82,7 @@ export class Session extends Store<SessionState> {
   private retry = 0;
   private failures = 0;
   private plotPixels = 1200;
+  private readonly checkup: Checkup;
 
   constructor(private readonly api: Api) {
     super({
@@ -90,10 +98,14 @@ export class Session extends Store<SessionState> {
       freshAt: 0,
       hovered: null,
       findings: new Map(),
+      checking: 0,
+      unchecked: new Map(),
       selectedFinding: null,
       drawAll: false,
+      language: "en",
       hostTheme: "light",
     });
+    this.checkup = new Checkup(api, (checked) => this.takeFindings(checked));
   }
 
   start(): void {
@@ -114,7 +126,7 @@ export class Session extends Store<SessionState> {
     this.runsAbort = abort;
     this.patch({ refreshing: true });
     try {
-      const answer = await this.api.runs(abort.signal);
+      const answer = await this.api.runs(this.state.language, abort.signal);
       if (abort.signal.aborted) return;
       this.takeRuns(answer);
       await this.loadSeries(true);
@@ -139,6 +151,8 @@ export class Session extends Store<SessionState> {
     this.patch({ answer, runs, order: listOrder(answer.runs, this.state.order), view, slots });
     if (this.x !== this.state.view.x) this.dropZoom();
     this.giveColours();
+    this.checkup.retry();
+    this.check();
   }
 
   /** A window in steps means nothing on an axis of hours. */
@@ -186,6 +200,7 @@ export class Session extends Store<SessionState> {
     this.patch({ view: { ...this.state.view, ...change } });
     if (this.x !== axis) this.dropZoom();
     this.giveColours();
+    if ("runs" in change || "finding" in change) this.check();
     const { view } = this.state;
     if (this.state.answer) rememberView(this.state.answer.searched.logdir, view);
     window.clearTimeout(this.settle);
@@ -198,8 +213,53 @@ export class Session extends Store<SessionState> {
     this.setView({ runs: chosen.includes(run) ? chosen.filter((r) => r !== run) : [...chosen, run] });
   }
 
+  setLanguage(language: Language): void {
+    rememberLanguage(language);
+    this.speak(language);
+    void this.reload();
+  }
+
+  speak(language: Language): void {
+    speak(language);
+    this.patch({ language });
+  }
+
+  /** Findings of what is drawn, and of other chosen runs that are known to have some. */
+  private check(): void {
+    const { runs, language } = this.state;
+    const drawn = this.drawn.runs;
+    const shown = new Set(drawn);
+    const others = this.chosen
+      .flatMap((name) => runs.get(name) ?? [])
+      .filter((r) => !shown.has(r) && worst(r));
+    this.checkup.want([...drawn, ...others], language);
+  }
+
+  private takeFindings(checked: Checked): void {
+    this.patch({ ...checked, selectedFinding: selected(checked.findings, this.state.view.finding) });
+  }
+
+  /** Zooms to a finding's stretch and lights its run; null lets go of it and keeps the window. */
+  selectFinding(finding: Finding | null): void {
+    if (!finding) {
+      this.patch({ selectedFinding: null });
+      this.setView({ finding: null });
+      return;
+    }
+    const chosen = this.chosen;
+    this.patch({ selectedFinding: finding });
+    this.setView({
+      ...(!chosen.includes(finding.run) && { runs: [...chosen, finding.run] }),
+      // Findings are told in steps; on another axis they have no place that is known here.
+      x: "step",
+      ...stretchOf(finding, this.state.runs.get(finding.run)),
+      finding: findingId(finding),
+    });
+  }
+
   setDrawAll(): void {
     this.patch({ drawAll: true });
+    this.check();
     this.setView({});
   }
 
@@ -275,4 +335,13 @@ export class Session extends Store<SessionState> {
     window.clearTimeout(this.retry);
     this.retry = 0;
   }
+}
+
+function selected(findings: SessionState["findings"], id: string | null): Finding | null {
+  if (id === null) return null;
+  for (const own of findings.values()) {
+    const found = own.find((f) => findingId(f) === id);
+    if (found) return found;
+  }
+  return null;
 }

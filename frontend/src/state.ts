@@ -40,6 +40,10 @@ export interface View {
   readonly one: Mode;
   readonly many: Mode;
   readonly y: YRange;
+  /** Id of the selected finding. */
+  readonly finding: string | null;
+  /** What the others are compared with. */
+  readonly baseline: string | null;
   readonly filter: string;
   readonly theme: ThemeChoice;
 }
@@ -59,6 +63,8 @@ export const DEFAULT_VIEW: View = {
   one: "merged",
   many: "lanes",
   y: "auto",
+  finding: null,
+  baseline: null,
   filter: "",
   theme: "auto",
 };
@@ -97,6 +103,8 @@ const VALID: { [K in keyof View]: (v: unknown) => v is View[K] } = {
   one: oneOf<Mode>("lanes", "merged"),
   many: oneOf<Mode>("lanes", "merged"),
   y: oneOf<YRange>(...Y_RANGES),
+  finding: orNull((v): v is string => typeof v === "string" && v.length <= 200),
+  baseline: orNull((v): v is string => typeof v === "string"),
   filter: (v): v is string => typeof v === "string" && v.length <= 500,
   theme: oneOf<ThemeChoice>("auto", "light", "dark"),
 };
@@ -190,7 +198,13 @@ export function restoreView(logdir: string): Partial<View> {
 
 export function rememberView(logdir: string, view: View): void {
   save(() => sessionStorage, storageKey(logdir, "view"), view);
-  save(() => localStorage, storageKey(logdir, "view"), { ...view, from: null, to: null, filter: "" });
+  save(() => localStorage, storageKey(logdir, "view"), {
+    ...view,
+    from: null,
+    to: null,
+    filter: "",
+    finding: null,
+  });
   // Against the frame's own address: a bare "#…" would resolve against <base>, which is another page.
   const hash = viewToHash(view);
   history.replaceState(null, "", location.pathname + location.search + (hash && `#${hash}`));

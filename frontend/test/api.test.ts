@@ -57,7 +57,7 @@ describe("errors", () => {
     const gone = (async () => {
       throw new TypeError("Failed to fetch");
     }) as typeof fetch;
-    await expect(createApi(BASE, gone).runs(never)).rejects.toMatchObject({ passing: true });
+    await expect(createApi(BASE, gone).runs("en", never)).rejects.toMatchObject({ passing: true });
   });
 
   it("of an answer cut off on its way are readable", async () => {
@@ -71,7 +71,7 @@ it("a run without its optional fields is no reason to lose the list", async () =
     BASE,
     answering(() => Response.json({ runs: [{ run: "a" }] })),
   );
-  const answer = await api.runs(never);
+  const answer = await api.runs("en", never);
   expect(answer.runs[0]).toMatchObject({
     run: "a",
     notes: [],

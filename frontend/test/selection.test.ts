@@ -2,24 +2,14 @@ import { describe, expect, it } from "vitest";
 import type { RunInfo } from "../src/api";
 import type { Role } from "../src/roles";
 import { defaultChoice, drawnRuns, filterRuns, isLive, listOrder, MOST_DRAWN } from "../src/selection";
+import { runInfo, SERIES } from "./run-info";
 
-function run(name: string, time: number, roles: Role[] = ["loss"], more: Partial<RunInfo> = {}): RunInfo {
-  const info = { tag: "", unit: "", points: 10, first_step: 0, last_step: 10, last_value: 1 };
-  return {
-    run: name,
-    source: "manifest",
-    status: "ended",
+const run = (name: string, time: number, roles: Role[] = ["loss"], more: Partial<RunInfo> = {}): RunInfo =>
+  runInfo(name, {
     last_wall_time: time,
-    verdict: "ok",
-    total_steps: null,
-    notes: [],
-    missing: [],
-    axes: ["step"],
-    restarts: [],
-    roles: Object.fromEntries(roles.map((r) => [r, info])),
+    roles: Object.fromEntries(roles.map((r) => [r, SERIES])),
     ...more,
-  };
-}
+  });
 
 describe("the list", () => {
   it("is newest first, and rows keep their place afterwards", () => {

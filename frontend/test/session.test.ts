@@ -2,22 +2,10 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Api, ApiError, type RunInfo, type SeriesQuery } from "../src/api";
 import { decodeSeries, type SeriesAnswer } from "../src/decode";
 import { Session } from "../src/session";
+import { runInfo } from "./run-info";
 import { encode } from "./thb1";
 
-const info = { tag: "", unit: "", points: 10, first_step: 0, last_step: 10, last_value: 1 };
-const run = (name: string, axes: RunInfo["axes"] = ["step", "wall"]): RunInfo => ({
-  run: name,
-  source: "manifest",
-  status: "ended",
-  last_wall_time: 1,
-  verdict: "ok",
-  total_steps: null,
-  notes: [],
-  missing: [],
-  axes,
-  restarts: [],
-  roles: { loss: info },
-});
+const run = (name: string, axes: RunInfo["axes"] = ["step", "wall"]): RunInfo => runInfo(name, { axes });
 
 class FakeServer implements Api {
   readonly asked: { query: SeriesQuery; signal: AbortSignal; answer: (a: SeriesAnswer) => void }[] = [];
@@ -35,6 +23,13 @@ class FakeServer implements Api {
       signal.addEventListener("abort", () => fail(new DOMException("", "AbortError")));
       this.asked.push({ query, signal, answer });
     });
+  }
+
+  readonly checked: string[] = [];
+
+  async findings(run: string, language: string) {
+    this.checked.push(`${run} ${language}`);
+    return [];
   }
 
   async settle() {

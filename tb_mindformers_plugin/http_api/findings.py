@@ -6,8 +6,7 @@ from typing import Any, Mapping
 
 from tb_mindformers_plugin.health import diagnose
 from tb_mindformers_plugin.health.diagnoses import Diagnoses
-from tb_mindformers_plugin.health.finding import LANGUAGES
-from tb_mindformers_plugin.http_api.request import BadRequestError
+from tb_mindformers_plugin.http_api.request import BadRequestError, check_known, parse_language
 from tb_mindformers_plugin.runs.store import Store
 
 PARAMETERS = ("run", "lang")
@@ -19,16 +18,11 @@ def parse_findings_request(arguments: Mapping[str, str]) -> tuple[str, str]:
     Raises:
       BadRequestError: a parameter is missing, unknown or wrong.
     """
-    for name in arguments:
-        if name not in PARAMETERS:
-            raise BadRequestError(f"parameter {name!r} is unknown", f"known parameters: {', '.join(PARAMETERS)}")
+    check_known(arguments, PARAMETERS)
     run = arguments.get("run")
     if run is None:
         raise BadRequestError("parameter 'run' is missing", "ask for findings?run=NAME, a name that GET runs lists")
-    language = arguments.get("lang", "en")
-    if language not in LANGUAGES:
-        raise BadRequestError(f"parameter 'lang' is {language!r}", f"allowed: {', '.join(LANGUAGES)}")
-    return run, language
+    return run, parse_language(arguments)
 
 
 def run_findings(store: Store, diagnoses: Diagnoses, run: str, language: str) -> dict[str, Any]:

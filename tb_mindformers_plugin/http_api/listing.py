@@ -9,6 +9,7 @@ from typing import Any, Optional, Sequence, Union
 
 from tb_mindformers_plugin.health import Finding, verdict
 from tb_mindformers_plugin.health.diagnoses import Diagnoses
+from tb_mindformers_plugin.health.finding import SEVERITIES
 from tb_mindformers_plugin.http_api.hints import missing_hints
 from tb_mindformers_plugin.runs.ranks import fold_ranks
 from tb_mindformers_plugin.runs.store import Store
@@ -24,6 +25,7 @@ def list_runs(
     now: Optional[float] = None,
     diagnoses: Optional[Diagnoses] = None,
     read_all: bool = False,
+    language: str = "en",
 ) -> dict[str, Any]:
     """Returns the answer to ``GET runs`` (docs/http-api.md), of the store as last refreshed.
 
@@ -32,6 +34,7 @@ def list_runs(
       now: seconds since the Unix epoch, for what is told from a run's age.
       diagnoses: kept from one listing to the next, so that only runs that changed are diagnosed.
       read_all: read every run for it, instead of peeking into the most of a large logdir.
+      language: of notes and hints, one of `LANGUAGES`.
     """
     at = time.time() if now is None else now
     diagnoses = diagnoses or Diagnoses()
@@ -44,17 +47,17 @@ def list_runs(
             "directories": store.discovery.directories,
             "event_files": sum(len(run.files) for run in store.runs.values()),
             "tags": len({tag for summary in summaries for tag in summary.tags}),
-            "problems": [*store.discovery.problems, *_problems_elsewhere(summaries)],
+            "problems": [*store.discovery.problems, *_problems_elsewhere(summaries, language)],
         },
-        "runs": [_run(job.shown, job.ranks, diagnoses.of(store, job.shown), at) for job in jobs],
+        "runs": [_run(job.shown, job.ranks, diagnoses.of(store, job.shown), at, language) for job in jobs],
         "without_metrics": [s.name for s in summaries if not s.roles and not s.has_manifest],
     }
 
 
-def _problems_elsewhere(summaries: Sequence[RunSummary]) -> list[str]:
+def _problems_elsewhere(summaries: Sequence[RunSummary], language: str) -> list[str]:
     """What is wrong with runs that are not listed, such as a text file that is named like an event file."""
     return [
-        f"{summary.name}: {note}"
+        f"{summary.name}: {note.in_language(language)}"
         for summary in summaries
         if not summary.roles and not summary.has_manifest
         for note in summary.notes
@@ -62,7 +65,7 @@ def _problems_elsewhere(summaries: Sequence[RunSummary]) -> list[str]:
 
 
 def _run(
-    summary: RunSummary, ranks: Sequence[str], findings: Optional[Sequence[Finding]], now: float
+    summary: RunSummary, ranks: Sequence[str], findings: Optional[Sequence[Finding]], now: float, language: str
 ) -> dict[str, Any]:
     return {
         "run": summary.name,
@@ -71,8 +74,13 @@ def _run(
         "last_wall_time": summary.last_wall,
         "verdict": None if findings is None else verdict(findings),
         "total_steps": summary.manifest.total_steps,
-        "notes": [finding.message for finding in findings or ()] + list(summary.notes),
-        "missing": missing_hints(summary),
+        "findings": None if findings is None else _counts(findings),
+        "seconds_per_step": summary.seconds_per_step,
+        "notes": [
+            *(finding.to_dict(summary.name, language)["message"] for finding in findings or ()),
+            *(note.in_language(language) for note in summary.notes),
+        ],
+        "missing": missing_hints(summary, language),
         "axes": list(summary.axes),
         "restarts": list(summary.restarts),
         "ranks": list(ranks),
@@ -81,6 +89,10 @@ def _run(
             for role, series in summary.roles.items()
         },
     }
+
+
+def _counts(findings: Sequence[Finding]) -> dict[str, int]:
+    return {severity: sum(finding.severity == severity for finding in findings) for severity in SEVERITIES}
 
 
 def status(summary: RunSummary, now: float) -> str:

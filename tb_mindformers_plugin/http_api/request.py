@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Iterable, Mapping, Optional, Sequence
 
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs.axes import AXES
+from tb_mindformers_plugin.language import LANGUAGES
 
 FORMATS = ("binary", "json")
 FEWEST_BUCKETS, MOST_BUCKETS = 8, 100_000
@@ -53,10 +54,7 @@ def parse_series_request(body: bytes) -> SeriesRequest:
         raise BadRequestError(f"the body is not JSON: {error}", 'send {"runs": ["..."], "roles": ["loss"]}') from error
     if not isinstance(fields, dict):
         raise BadRequestError("the body is not a JSON object", 'send {"runs": ["..."], "roles": ["loss"]}')
-    known = ("runs", "roles", "x", "from", "to", "buckets", "smoothing", "format")
-    for name in fields:
-        if name not in known:
-            raise BadRequestError(f"parameter {name!r} is unknown", f"known parameters: {', '.join(known)}")
+    check_known(fields, ("runs", "roles", "x", "from", "to", "buckets", "smoothing", "format"))
     request = SeriesRequest(
         runs=_strings(fields, "runs"),
         roles=_strings(fields, "roles"),
@@ -78,6 +76,29 @@ def parse_series_request(body: bytes) -> SeriesRequest:
             "ask for fewer runs or roles at once",
         )
     return request
+
+
+def check_known(names: Iterable[str], known: Sequence[str]) -> None:
+    """Refuses parameters that are not among `known`.
+
+    Raises:
+      BadRequestError: there is one.
+    """
+    for name in names:
+        if name not in known:
+            raise BadRequestError(f"parameter {name!r} is unknown", f"known parameters: {', '.join(known)}")
+
+
+def parse_language(arguments: Mapping[str, str]) -> str:
+    """Returns what ``lang`` asks for: one of `LANGUAGES`.
+
+    Raises:
+      BadRequestError: another one.
+    """
+    language = arguments.get("lang", "en")
+    if language not in LANGUAGES:
+        raise BadRequestError(f"parameter 'lang' is {_shown(language)}", f"allowed: {', '.join(LANGUAGES)}")
+    return language
 
 
 def _strings(fields: Mapping[str, Any], name: str) -> list[str]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Optional
+from typing import Iterator, Optional
 
 import numpy as np
 
 from tb_mindformers_plugin.metadata import HealthEvent, RunManifest
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs import axes
-from tb_mindformers_plugin.runs.contents import RunContents
+from tb_mindformers_plugin.runs.contents import RunContents, Segment
+from tb_mindformers_plugin.language import Text
 
 # Sentences of one kind: whoever reads twenty has understood.
 _MOST_NOTES = 20
@@ -52,6 +53,7 @@ class RunSummary:
       ended: the ``end`` event of the newest start.
       last_wall: latest finite wall time of any record.
       interval: median seconds between logged points.
+      seconds_per_step: median of late; None where there are no two steps with a clock that goes forward.
       axes: x axes that it can be drawn on.
       restarts: steps at which it was taken up again.
       notes: what a reader of its curves should know, each a sentence.
@@ -67,9 +69,10 @@ class RunSummary:
     ended: Optional[HealthEvent]
     last_wall: Optional[float]
     interval: float
+    seconds_per_step: Optional[float]
     axes: tuple[str, ...]
     restarts: tuple[int, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Text, ...]
 
 
 def summarise(name: str, contents: RunContents, exact: bool) -> RunSummary:
@@ -87,6 +90,7 @@ def summarise(name: str, contents: RunContents, exact: bool) -> RunSummary:
         ended=contents.ended,
         last_wall=contents.last_wall,
         interval=_interval(contents, first_role),
+        seconds_per_step=_seconds_per_step(contents.current(first_role)) if first_role else None,
         axes=tuple(axes.available(contents)),
         restarts=restarts,
         notes=tuple(_notes(contents)),
@@ -96,7 +100,7 @@ def summarise(name: str, contents: RunContents, exact: bool) -> RunSummary:
 def unreadable(name: str, note: str) -> RunSummary:
     """Returns the summary of a run of which nothing is known but why."""
     contents = RunContents([])
-    return dataclasses.replace(summarise(name, contents, exact=False), notes=(note,))
+    return dataclasses.replace(summarise(name, contents, exact=False), notes=(_untranslated(note),))
 
 
 def _series(contents: RunContents, role: str, exact: bool) -> SeriesSummary:
@@ -123,40 +127,101 @@ def _interval(contents: RunContents, role: Optional[str]) -> float:
     return float(np.median(gaps)) if len(gaps) else 0.0
 
 
-def _notes(contents: RunContents) -> list[str]:
-    said = list(dict.fromkeys(contents.problems))
+# So many of the newest points say how fast a run is now; a stretch before them may have been slower.
+_RECENT = 64
+
+
+def _seconds_per_step(curve: Optional[Segment]) -> Optional[float]:
+    if curve is None or len(curve) < 2:
+        return None
+    steps, seconds = np.diff(curve.step[-_RECENT:]), np.diff(curve.wall[-_RECENT:])
+    usable = (steps > 0) & (seconds > 0) & np.isfinite(seconds)
+    return float(np.median(seconds[usable] / steps[usable])) if usable.any() else None
+
+
+def _notes(contents: RunContents) -> list[Text]:
+    said = [_untranslated(problem) for problem in dict.fromkeys(contents.problems)]
     if len(said) > _MOST_NOTES:
-        said[_MOST_NOTES:] = [f"{len(said) - _MOST_NOTES:,} more problems of this kind."]
+        more = f"{len(said) - _MOST_NOTES:,}"
+        said[_MOST_NOTES:] = [Text(f"{more} more problems of this kind.", f"还有 {more} 个同类问题。")]
+    return [
+        *said,
+        *_damage(contents),
+        *_ending(contents),
+        *_writers(contents),
+        *_restarts(contents),
+        *_points(contents),
+    ]
+
+
+def _untranslated(sentence: str) -> Text:
+    """What a reader or the operating system says of a file."""
+    return Text(sentence, sentence)
+
+
+def _damage(contents: RunContents) -> Iterator[Text]:
     for file, damage in contents.damage[:_MOST_NOTES]:
         size = damage.stop - damage.start
-        said.append(f"{file}: {size} damaged bytes at byte {damage.start} were skipped: {damage.reason}.")
+        yield Text(
+            f"{file}: {size} damaged bytes at byte {damage.start} were skipped: {damage.reason}.",
+            f"{file}：跳过了第 {damage.start} 字节处的 {size} 个损坏字节：{damage.reason}。",
+        )
     if len(contents.damage) > _MOST_NOTES:
-        said.append(f"{len(contents.damage) - _MOST_NOTES:,} more damaged stretches were skipped.")
+        more = f"{len(contents.damage) - _MOST_NOTES:,}"
+        yield Text(f"{more} more damaged stretches were skipped.", f"另外跳过了 {more} 处损坏。")
+
+
+def _ending(contents: RunContents) -> Iterator[Text]:
     end = contents.ended
     if end is not None and end.fields.get("status") == "failed":
-        said.append(f"The training failed at step {end.step:,}: {end.fields.get('error') or 'no error was given'}.")
-    elif end is not None and end.fields.get("status") == "stopped":
-        said.append(f"The training was stopped at step {end.step:,}.")
-    if contents.second_writers:
-        said.append(
-            f"Several processes wrote this run at the same time ({', '.join(contents.second_writers)} beside the "
-            "first): each has a curve of its own. Give every process its own directory."
+        error = end.fields.get("error")
+        yield Text(
+            f"The training failed at step {end.step:,}: {error or 'no error was given'}.",
+            f"训练在第 {end.step:,} 步失败：{error or '没有给出错误'}。",
         )
-    first = next(iter(contents.roles.values()), None)
-    if first is not None:
-        found = contents.segmentation(first.tag)
-        points = sum(len(indices) for indices in found.superseded)
-        for step in found.restarts:
-            said.append(f"The run was taken up again at step {step:,}.")
-        if points:
-            said.append(f"What restarts left behind is shown faint: {points:,} points.")
-    for role, match in contents.roles.items():
-        found = contents.segmentation(match.tag)
-        if len(found.stray):
-            many = f"{len(found.stray)} points out of order are" if len(found.stray) > 1 else "a point out of order is"
-            said.append(f"{ROLES[role].title}: {many} shown apart from the curve.")
-        if abs(int(contents.segments(match.tag)[0].step[-1])) > _EXACT_STEPS:
-            said.append(f"{ROLES[role].title}: steps beyond 2^53 are rounded in the browser.")
+    elif end is not None and end.fields.get("status") == "stopped":
+        yield Text(f"The training was stopped at step {end.step:,}.", f"训练在第 {end.step:,} 步被停止。")
     if not contents.roles and contents.has_manifest:
-        said.append("The run has begun, but no metric is logged yet.")
-    return said
+        yield Text("The run has begun, but no metric is logged yet.", "运行已开始，但还没有记录指标。")
+
+
+def _writers(contents: RunContents) -> Iterator[Text]:
+    if contents.second_writers:
+        files = ", ".join(contents.second_writers)
+        yield Text(
+            f"Several processes wrote this run at the same time ({files} beside the first): each has a curve of its "
+            "own. Give every process its own directory.",
+            f"多个进程同时写入该运行（除第一个外还有 {files}）：每个进程有自己的曲线。请为每个进程指定单独的目录。",
+        )
+
+
+def _restarts(contents: RunContents) -> Iterator[Text]:
+    first = next(iter(contents.roles.values()), None)
+    if first is None:
+        return
+    found = contents.segmentation(first.tag)
+    points = sum(len(indices) for indices in found.superseded)
+    for step in found.restarts:
+        yield Text(f"The run was taken up again at step {step:,}.", f"该运行从第 {step:,} 步恢复训练。")
+    if points:
+        yield Text(
+            f"What restarts left behind is shown faint: {points:,} points.",
+            f"被重启取代的 {points:,} 个点以浅色显示。",
+        )
+
+
+def _points(contents: RunContents) -> Iterator[Text]:
+    for role, match in contents.roles.items():
+        title = ROLES[role].title
+        stray = len(contents.segmentation(match.tag).stray)
+        if stray:
+            many = f"{stray} points out of order are" if stray > 1 else "a point out of order is"
+            yield Text(
+                f"{title}: {many} shown apart from the curve.",
+                f"{title}：{stray} 个乱序的点与曲线分开显示。",
+            )
+        if abs(int(contents.segments(match.tag)[0].step[-1])) > _EXACT_STEPS:
+            yield Text(
+                f"{title}: steps beyond 2^53 are rounded in the browser.",
+                f"{title}：超过 2^53 的步数在浏览器中会被舍入。",
+            )

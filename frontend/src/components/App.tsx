@@ -23,9 +23,12 @@ export function App({ session }: { session: Session }) {
   const state = useStore(session);
   const theme = state.view.theme === "auto" ? state.hostTheme : state.view.theme;
   useLayoutEffect(() => applyTokens(theme), [theme]);
+  useLayoutEffect(() => {
+    document.documentElement.lang = state.language === "zh" ? "zh-CN" : "en";
+  }, [state.language]);
   useKeys(session);
   return (
-    <div class="app">
+    <div class="app" key={state.language}>
       <Bar session={session} state={state} theme={theme} />
       <RunList session={session} state={state} theme={theme} />
       <main class="main">
