@@ -32,6 +32,10 @@ export function worst(run: RunInfo): { severity: Severity; count: number } | nul
   return severity ? { severity, count: run.findings![severity] } : null;
 }
 
+/** What the server says of a run beside its findings, whose sentences its notes begin with. */
+export const remarks = (run: RunInfo): readonly string[] =>
+  run.notes.slice(run.findings ? SEVERITIES.reduce((n, s) => n + run.findings![s], 0) : 0);
+
 /** Context on either side, as a part of the stretch; and at least so many steps, for a stretch of one. */
 const MARGIN = 0.35;
 const FEWEST_STEPS = 40;

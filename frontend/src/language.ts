@@ -1,4 +1,6 @@
 /** Which language the tab speaks: the browser's, until the user switches; then that, for every log directory. */
+import { keep, kept } from "./storage";
+
 export const LANGUAGES = ["en", "zh"] as const;
 export type Language = (typeof LANGUAGES)[number];
 
@@ -12,21 +14,9 @@ export function setLanguage(next: Language): void {
 }
 
 export function preferredLanguage(): Language {
-  let kept: string | null = null;
-  try {
-    kept = localStorage.getItem(KEY);
-  } catch {
-    // Storage may be blocked: the tab then only forgets.
-  }
-  return (
-    LANGUAGES.find((l) => l === kept) ?? (navigator.language?.toLowerCase().startsWith("zh") ? "zh" : "en")
-  );
+  const before = kept(KEY);
+  const browser = navigator.language?.toLowerCase().startsWith("zh") ? "zh" : "en";
+  return LANGUAGES.find((l) => l === before) ?? browser;
 }
 
-export function rememberLanguage(chosen: Language): void {
-  try {
-    localStorage.setItem(KEY, chosen);
-  } catch {
-    // see preferredLanguage
-  }
-}
+export const rememberLanguage = (chosen: Language): void => keep(KEY, chosen);

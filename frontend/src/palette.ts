@@ -46,6 +46,10 @@ export function hashName(name: string): number {
 
 export const homeSlot = (run: string): number => hashName(run) % SLOTS;
 
+/** The colour of a run, drawn or not. */
+export const colourOf = (run: string, slots: ReadonlyMap<string, number>, theme: ThemeName): string =>
+  slotColour(slots.get(run) ?? homeSlot(run), theme);
+
 /**
  * A slot for each drawn run: the one it had before, else its own by name, else the next free one.
  * Past twelve runs slots repeat; then hover, labels and order tell runs apart.

@@ -17,7 +17,7 @@ import { findingId, stretchOf, worst } from "./findings";
 import { type Language, rememberLanguage } from "./language";
 import { assignSlots } from "./palette";
 import { QUERIED_ROLES, type XAxis } from "./roles";
-import { type Drawn, defaultChoice, drawnRuns, listOrder } from "./selection";
+import { type Drawn, defaultChoice, drawnRuns, listOrder, MOST_DRAWN } from "./selection";
 import {
   DEFAULT_VIEW,
   rememberSlots,
@@ -62,6 +62,8 @@ export interface SessionState {
   readonly findings: ReadonlyMap<string, readonly Finding[]>;
   /** How many runs' findings are on their way, and why those of some did not come. */
   readonly checking: number;
+  /** Whose findings are listed: "selected", "all", or a run's. */
+  readonly findingsOf: string;
   readonly unchecked: ReadonlyMap<string, string>;
   /** Its steps are lit in the chart. */
   readonly selectedFinding: Finding | null;
@@ -99,6 +101,7 @@ export class Session extends Store<SessionState> {
       hovered: null,
       findings: new Map(),
       checking: 0,
+      findingsOf: "selected",
       unchecked: new Map(),
       selectedFinding: null,
       drawAll: false,
@@ -224,15 +227,18 @@ export class Session extends Store<SessionState> {
     this.patch({ language });
   }
 
-  /** Findings of what is drawn, and of other chosen runs that are known to have some. */
+  setFindingsOf(findingsOf: string): void {
+    this.patch({ findingsOf });
+    this.check();
+  }
+
+  /** Findings of what is drawn, and of other listed runs that are known to have some. */
   private check(): void {
-    const { runs, language } = this.state;
-    const drawn = this.drawn.runs;
-    const shown = new Set(drawn);
-    const others = this.chosen
-      .flatMap((name) => runs.get(name) ?? [])
-      .filter((r) => !shown.has(r) && worst(r));
-    this.checkup.want([...drawn, ...others], language);
+    const { runs, language, findingsOf, order } = this.state;
+    const chosen = this.chosen.flatMap((name) => runs.get(name) ?? []);
+    const first = chosen.slice(0, MOST_DRAWN);
+    const rest = findingsOf === "all" ? order.flatMap((name) => runs.get(name) ?? []) : chosen;
+    this.checkup.want([...new Set([...first, ...rest.filter(worst)])], language);
   }
 
   private takeFindings(checked: Checked): void {
@@ -255,6 +261,12 @@ export class Session extends Store<SessionState> {
       ...stretchOf(finding, this.state.runs.get(finding.run)),
       finding: findingId(finding),
     });
+  }
+
+  /** Lets go of window and finding. */
+  showAll(): void {
+    this.patch({ selectedFinding: null });
+    this.setView({ from: null, to: null, finding: null });
   }
 
   setDrawAll(): void {

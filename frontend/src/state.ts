@@ -3,8 +3,10 @@
  * sessionStorage (this browser tab), in localStorage (the next visit; without the zoom, which would
  * surprise there). Each part is checked alone, so a malformed one costs no other.
  */
+import { SEVERITIES, type Severity } from "./api";
 import { hashName } from "./palette";
 import { type ChartRole, isChartRole, X_AXES, type XAxis } from "./roles";
+import { keep, kept } from "./storage";
 import type { ThemeChoice } from "./theme";
 
 export type Mode = "lanes" | "merged";
@@ -40,6 +42,8 @@ export interface View {
   readonly one: Mode;
   readonly many: Mode;
   readonly y: YRange;
+  /** Which findings are listed. */
+  readonly level: "all" | Severity;
   /** Id of the selected finding. */
   readonly finding: string | null;
   /** What the others are compared with. */
@@ -63,6 +67,7 @@ export const DEFAULT_VIEW: View = {
   one: "merged",
   many: "lanes",
   y: "auto",
+  level: "all",
   finding: null,
   baseline: null,
   filter: "",
@@ -103,6 +108,7 @@ const VALID: { [K in keyof View]: (v: unknown) => v is View[K] } = {
   one: oneOf<Mode>("lanes", "merged"),
   many: oneOf<Mode>("lanes", "merged"),
   y: oneOf<YRange>(...Y_RANGES),
+  level: oneOf<View["level"]>("all", ...SEVERITIES),
   finding: orNull((v): v is string => typeof v === "string" && v.length <= 200),
   baseline: orNull((v): v is string => typeof v === "string"),
   filter: (v): v is string => typeof v === "string" && v.length <= 500,
@@ -191,14 +197,14 @@ const storageKey = (logdir: string, what: string): string =>
 
 export function restoreView(logdir: string): Partial<View> {
   return {
-    ...parseView(load(() => localStorage, storageKey(logdir, "view"))),
-    ...parseView(load(() => sessionStorage, storageKey(logdir, "view"))),
+    ...parseView(kept(storageKey(logdir, "view"))),
+    ...parseView(kept(storageKey(logdir, "view"), () => sessionStorage)),
   };
 }
 
 export function rememberView(logdir: string, view: View): void {
-  save(() => sessionStorage, storageKey(logdir, "view"), view);
-  save(() => localStorage, storageKey(logdir, "view"), {
+  keep(storageKey(logdir, "view"), view, () => sessionStorage);
+  keep(storageKey(logdir, "view"), {
     ...view,
     from: null,
     to: null,
@@ -213,7 +219,7 @@ export function rememberView(logdir: string, view: View): void {
 const MOST_SLOTS = 500;
 
 export function restoreSlots(logdir: string): Map<string, number> {
-  const raw = load(() => localStorage, storageKey(logdir, "colours"));
+  const raw = kept(storageKey(logdir, "colours"));
   if (!Array.isArray(raw)) return new Map();
   return new Map(
     raw.filter(
@@ -223,22 +229,5 @@ export function restoreSlots(logdir: string): Map<string, number> {
 }
 
 export function rememberSlots(logdir: string, slots: ReadonlyMap<string, number>): void {
-  save(() => localStorage, storageKey(logdir, "colours"), [...slots].slice(-MOST_SLOTS));
-}
-
-/** Storage may be blocked or full: the tab then only forgets. */
-function load(storage: () => Storage, key: string): unknown {
-  try {
-    return JSON.parse(storage().getItem(key) ?? "null");
-  } catch {
-    return null;
-  }
-}
-
-function save(storage: () => Storage, key: string, value: unknown): void {
-  try {
-    storage().setItem(key, JSON.stringify(value));
-  } catch {
-    // see load
-  }
+  keep(storageKey(logdir, "colours"), [...slots].slice(-MOST_SLOTS));
 }

@@ -13,7 +13,9 @@ import { applyTokens, type ThemeName } from "../theme";
 import { Banner } from "./Banner";
 import { Bar } from "./Bar";
 import { ChartHead } from "./ChartHead";
+import { DrawLimit } from "./DrawLimit";
 import { NoMetrics, NothingChosen, OtherRoles } from "./EmptyState";
+import { Findings } from "./Findings";
 import { Guard } from "./Guard";
 import { Notes } from "./Notes";
 import { Overlay } from "./Overlay";
@@ -33,6 +35,7 @@ export function App({ session }: { session: Session }) {
       <RunList session={session} state={state} theme={theme} />
       <main class="main">
         <Banner session={session} state={state} />
+        <DrawLimit session={session} />
         <Guard token={state.frame}>
           <Main session={session} state={state} theme={theme} />
         </Guard>
@@ -61,18 +64,21 @@ function ChartPanel({ session, state, theme }: { session: Session; state: Sessio
   const pending = state.loading || frame === null || frame.key !== JSON.stringify(session.query);
   const scene = useScene(session, state, theme, pending);
   const status = !pending ? "ready" : problem && !state.loading ? "error" : "loading";
+  const notes = <Notes scene={scene} plan={plan} missing={frame?.missing ?? []} />;
   return (
-    <section class="chart">
-      <ChartHead session={session} scene={scene} />
-      {state.loading && <div class="loading-line" />}
-      <Overlay session={session} scene={scene} status={status} onPlan={setPlan} />
-      <Notes session={session} scene={scene} plan={plan} missing={frame?.missing ?? []} />
-    </section>
+    <>
+      <section class="chart">
+        <ChartHead session={session} scene={scene} />
+        {state.loading && <div class="loading-line" />}
+        <Overlay session={session} scene={scene} status={status} onPlan={setPlan} />
+      </section>
+      <Findings session={session} state={state} theme={theme} notes={notes} />
+    </>
   );
 }
 
 function useScene(session: Session, state: SessionState, theme: ThemeName, pending: boolean): Scene {
-  const { view, frame, slots, runs: known, hovered, drawAll } = state;
+  const { view, frame, slots, runs: known, hovered, selectedFinding, drawAll } = state;
   const before = useRef<Scene | null>(null);
   return useMemo(() => {
     const scene = makeScene(session, theme, pending);
@@ -80,11 +86,12 @@ function useScene(session: Session, state: SessionState, theme: ThemeName, pendi
     if (pending && scene.segments.length === 0 && before.current) return before.current;
     before.current = scene;
     return scene;
-  }, [view, frame, slots, known, hovered, drawAll, theme, pending]);
+  }, [view, frame, slots, known, hovered, selectedFinding, drawAll, theme, pending]);
 }
 
 function makeScene(session: Session, theme: ThemeName, pending: boolean): Scene {
-  const { view, frame, slots, hovered } = session.state;
+  const { view, frame, slots, hovered, selectedFinding } = session.state;
+  const lit = hovered ?? selectedFinding?.run ?? null;
   const drawn = session.drawn.runs;
   const parts = distinctParts(drawn.map((r) => r.run));
   const shown = new Set(drawn.map((r) => r.run));
@@ -109,7 +116,7 @@ function makeScene(session: Session, theme: ThemeName, pending: boolean): Scene 
     smoothing: view.smoothing,
     totalSteps: totals.length ? Math.max(...totals) : null,
     pending,
-    hovered: hovered !== null && shown.has(hovered) ? hovered : null,
+    hovered: lit !== null && shown.has(lit) ? lit : null,
     theme,
   };
 }
@@ -129,8 +136,8 @@ function useKeys(session: Session): void {
       if (e.key === "/" && !typing && !e.ctrlKey && !e.metaKey && !e.altKey) {
         e.preventDefault();
         document.getElementById("filter")?.focus();
-      } else if (e.key === "Escape" && session.state.view.from !== null) {
-        session.setView({ from: null, to: null });
+      } else if (e.key === "Escape" && (session.state.view.from ?? session.state.view.finding) !== null) {
+        session.showAll();
       }
     };
     document.addEventListener("keydown", onKey);

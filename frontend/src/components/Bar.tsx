@@ -65,6 +65,18 @@ export function Bar({ session, state, theme }: { session: Session; state: Sessio
       >
         <ReloadIcon />
       </button>
+      <span class="rule" />
+      <button
+        type="button"
+        class="button plain"
+        data-testid="language"
+        lang={state.language === "en" ? "zh-CN" : "en"}
+        aria-label={text.switchLanguage}
+        title={text.switchLanguage}
+        onClick={() => session.setLanguage(state.language === "en" ? "zh" : "en")}
+      >
+        {text.otherLanguage}
+      </button>
       <button
         type="button"
         class="button square plain"

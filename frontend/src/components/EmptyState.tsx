@@ -1,9 +1,9 @@
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
 import type { RoleInfo, RunInfo, Searched } from "../api";
 import { formatCount, formatSignificant } from "../format";
 import type { Role } from "../roles";
 import { CALLBACK_SNIPPET, DOCTOR_COMMAND, text } from "../text";
+import { CopyButton } from "./CopyButton";
 
 const MOST_PROBLEMS = 5;
 
@@ -73,36 +73,14 @@ function Card({ number, title, children }: { number: number; title: string; chil
 }
 
 function Snippet({ code }: { code: string }) {
-  const [copied, setCopied] = useState(false);
-  const copy = async () => {
-    if (!(await copyText(code))) return;
-    setCopied(true);
-    window.setTimeout(() => setCopied(false), 1500);
-  };
   return (
     <pre class="snippet">
       <code>{code}</code>
-      <button type="button" class="button" data-testid="copy-snippet" onClick={() => void copy()}>
-        {copied ? text.empty.copied : text.empty.copy}
-      </button>
+      <CopyButton what={() => code} copied={text.empty.copied} testid="copy-snippet">
+        {text.empty.copy}
+      </CopyButton>
     </pre>
   );
-}
-
-/** The clipboard needs a secure context; TensorBoard is often reached over plain http on another host. */
-async function copyText(what: string): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(what);
-    return true;
-  } catch {
-    const area = document.createElement("textarea");
-    area.value = what;
-    document.body.append(area);
-    area.select();
-    const done = document.execCommand("copy");
-    area.remove();
-    return done;
-  }
 }
 
 export function NothingChosen({ onNewest }: { onNewest: () => void }) {

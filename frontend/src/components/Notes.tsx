@@ -1,12 +1,11 @@
-import { useState } from "preact/hooks";
 import type { Clipped } from "../chart/extent";
 import { describeNonFinite } from "../chart/marks";
 import type { Plan } from "../chart/plan";
 import type { Scene } from "../chart/scene";
 import type { MissingSeries } from "../decode";
+import { remarks } from "../findings";
 import { formatValue } from "../format";
 import { OVERLAY_ROLES, type OverlayRole } from "../roles";
-import type { Session } from "../session";
 import { text } from "../text";
 
 interface Note {
@@ -16,47 +15,25 @@ interface Note {
   readonly sentence: string;
 }
 
-const FOLDED = 3;
-
-/** Under the chart: what it cannot show and why, what was left out, what the server remarked. */
+/** Beside the findings: what the chart cannot show and why, what the server remarked. */
 export function Notes({
-  session,
   scene,
   plan,
   missing,
 }: {
-  session: Session;
   scene: Scene;
   plan: Plan | null;
   missing: readonly MissingSeries[];
 }) {
-  const [open, setOpen] = useState(false);
   const notes = collectNotes(scene, plan, missing);
-  const { left } = session.drawn;
-  if (notes.length === 0 && left === 0) return null;
-  const shown = open ? notes : notes.slice(0, FOLDED);
+  if (notes.length === 0) return null;
   return (
     <section class="notes" data-testid="notes" aria-label={text.missing.heading}>
-      {left > 0 && (
-        <p data-testid="draw-limit">
-          {text.chart.drawLimit(scene.runs.length, scene.runs.length + left)}{" "}
-          <button type="button" class="link" data-testid="draw-all" onClick={() => session.setDrawAll()}>
-            {text.chart.drawAll}
-          </button>
+      {notes.map((note) => (
+        <p key={note.key} data-testid={note.testid} data-role={note.role}>
+          {note.sentence}
         </p>
-      )}
-      <div class="notes-list">
-        {shown.map((note) => (
-          <p key={note.key} data-testid={note.testid} data-role={note.role}>
-            {note.sentence}
-          </p>
-        ))}
-      </div>
-      {notes.length > FOLDED && (
-        <button type="button" class="link" aria-expanded={open} onClick={() => setOpen(!open)}>
-          {open ? text.missing.less : text.missing.more(notes.length - FOLDED)}
-        </button>
-      )}
+      ))}
     </section>
   );
 }
@@ -64,9 +41,8 @@ export function Notes({
 function collectNotes(scene: Scene, plan: Plan | null, missing: readonly MissingSeries[]): Note[] {
   const notes: Note[] = [];
   const { runs } = scene;
-  // First what the server found in a run: a loss that is NaN matters more than a metric that is missing.
   for (const run of runs) {
-    run.info.notes.forEach((note, i) => {
+    remarks(run.info).forEach((note, i) => {
       notes.push({
         key: `note ${run.run} ${i}`,
         testid: "run-note",

@@ -61,3 +61,10 @@ export const EmptyCircleIcon = () => (
     <circle cx="7" cy="7" r="5" stroke-dasharray="1.5 2" stroke-width="1.2" />
   </Icon>
 );
+
+/** Two arrows apart: more of it. */
+export const ExpandIcon = () => (
+  <Icon size={11}>
+    <path d="M8.5 1.5h4v4M12.5 1.5 8 6M5.5 12.5h-4v-4M1.5 12.5 6 8" />
+  </Icon>
+);
