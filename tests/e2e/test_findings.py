@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import random
 
 import pytest
 
@@ -17,14 +18,15 @@ SPIKE = 700
 
 
 def write_run(directory, steps=1200, spike=None, nan_from=None):
+    noise = random.Random(0)
     with HealthWriter(directory, {"total_steps": steps}) as writer:
         for step in range(1, steps + 1):
-            loss = 2 + 2 / math.sqrt(step) + 0.02 * math.sin(12.9898 * step)
+            loss = 5 * step**-0.25 + noise.gauss(0, 0.02)
             if spike and spike <= step < spike + 3:
                 loss += 4
             if nan_from and step >= nan_from:
                 loss = math.nan
-            writer.log(step, loss=loss, lr=1e-3, grad_norm=0.5 + 0.02 * math.sin(7 * step), wall_time=1.8e9 + step)
+            writer.log(step, loss=loss, lr=1e-3, grad_norm=0.5 + noise.gauss(0, 0.02), wall_time=1.8e9 + step)
         writer.event("end", steps, status="completed", wall_time=1.8e9 + steps)
 
 
@@ -127,6 +129,7 @@ def test_a_reload_checks_only_runs_that_grew(open_tab, logs):
     assert before == len({url.split("run=")[1] for url in asked(tab, "findings")})
     with HealthWriter(logs / "spiky", {"total_steps": 1200}) as writer:
         writer.log(1201, loss=2.0, lr=1e-3, grad_norm=0.5, wall_time=1.9e9)
+    tab.page.wait_for_timeout(1100)  # the server looks at the disk once a second at most
     with tab.page.expect_request(lambda r: "/findings" in r.url) as seen:
         tab.find("reload").click()
     assert "run=spiky" in seen.value.url
@@ -147,11 +150,11 @@ def test_copy_json_and_csv(open_tab, logs):
     assert "Try: " in copied
     with tab.page.expect_download() as saved:
         tab.find("findings-json").click()
-    found = json.loads(open(saved.value.path(), encoding="utf-8").read())["findings"]
+    found = json.loads(saved.value.path().read_text("utf-8"))["findings"]
     assert [f["message"] for f in found] == messages
     with tab.page.expect_download() as saved:
         tab.find("findings-csv").click()
-    rows = list(csv.DictReader(io.StringIO(open(saved.value.path(), encoding="utf-8", newline="").read())))
+    rows = list(csv.DictReader(io.StringIO(saved.value.path().read_bytes().decode(), newline="")))
     assert [row["message"] for row in rows] == messages
     assert {row["run"] for row in rows} == {"spiky", "lost"}
 
@@ -202,7 +205,7 @@ def test_chinese_is_spoken_throughout_and_remembered(open_tab, logs):
     tab.frame.locator("text=Training Health").wait_for()
 
 
-@pytest.mark.parametrize("width, height", [(1440, 900), (1100, 700)])
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1100, 700)])
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 def test_nothing_is_clipped(open_tab, demo_logs, width, height, locale):
     tab = open_tab(demo_logs, width=width, height=height, locale=locale)
