@@ -48,15 +48,15 @@ export const OVERLAY_ROLES = [
 ] as const satisfies readonly ChartRole[];
 export type OverlayRole = (typeof OVERLAY_ROLES)[number];
 
-/** What the overlay asks the server for: the overflow series becomes ticks in the loss scale's lane. */
-export const QUERIED_ROLES: readonly Role[] = [...OVERLAY_ROLES, "overflow"];
-
 export type Transform = "linear" | "log10" | "log2";
 
 export interface RoleStyle {
+  /** The y scale it has by itself. */
   readonly transform: Transform;
   /** A curve is noisy: it gets a min–max band and an EMA. A held value is drawn as steps. */
   readonly shape: "curve" | "steps";
+  /** An evaluation has few points, each of them an average: smoothing them only makes them late. */
+  readonly smooth: boolean;
   /** Share of the free height in Lanes. */
   readonly share: number;
   /** Stretch of the frame's height (from the bottom) that its data fill in Merged, so lines stay apart. */
@@ -66,18 +66,38 @@ export interface RoleStyle {
   readonly dash: readonly number[];
 }
 
-export const ROLE_STYLE: Record<OverlayRole, RoleStyle> = {
-  loss: { transform: "linear", shape: "curve", share: 55, merged: [0.03, 0.97], width: 2, dash: [] },
-  grad_norm: { transform: "log10", shape: "curve", share: 18, merged: [0.26, 0.6], width: 1, dash: [] },
-  lr: { transform: "linear", shape: "steps", share: 12, merged: [0.03, 0.55], width: 1.5, dash: [7, 4] },
+const CURVE: RoleStyle = {
+  transform: "linear",
+  shape: "curve",
+  smooth: true,
+  share: 20,
+  merged: [0.03, 0.97],
+  width: 1.5,
+  dash: [],
+};
+const EVALUATION: RoleStyle = { ...CURVE, smooth: false };
+
+export const ROLE_STYLE: Record<ChartRole, RoleStyle> = {
+  loss: { ...CURVE, share: 55, width: 2 },
+  grad_norm: { ...CURVE, transform: "log10", share: 18, merged: [0.26, 0.6], width: 1 },
+  lr: { ...CURVE, shape: "steps", smooth: false, share: 12, merged: [0.03, 0.55], dash: [7, 4] },
   loss_scale: {
+    ...CURVE,
     transform: "log2",
     shape: "steps",
+    smooth: false,
     share: 15,
     merged: [0.64, 0.84],
-    width: 1.5,
     dash: [2, 2.5],
   },
+  eval_loss: EVALUATION,
+  eval_accuracy: EVALUATION,
+  accuracy: CURVE,
+  throughput: CURVE,
+  step_time: CURVE,
+  reward: CURVE,
+  kl: CURVE,
+  clip_fraction: CURVE,
 };
 
 export const isChartRole = (role: string): role is ChartRole =>
@@ -90,3 +110,6 @@ export const X_AXES = ["step", "wall", "relative", "epoch", "tokens", "samples"]
 export type XAxis = (typeof X_AXES)[number];
 
 export const isTime = (axis: XAxis): boolean => axis === "wall" || axis === "relative";
+
+/** A logarithm of a time of day says nothing. */
+export const canBeLog = (axis: XAxis): boolean => axis !== "wall";

@@ -1,10 +1,11 @@
 /** What every part of the painting shares: the plot's place on the canvas, the plan, and the mapping of x. */
 import type { Segment } from "../decode";
-import { isTime } from "../roles";
+import { isTime, type OverlayRole, type Role } from "../roles";
 import { TOKENS, type Tokens } from "../theme";
 import { type Breaks, type Columns, NO_BREAKS, pixelColumns } from "./columns";
 import type { Plan } from "./plan";
 import type { Scene } from "./scene";
+import { type SeriesIndex, seriesIndex } from "./series";
 import { longestBridge } from "./window";
 
 export const FONT_FAMILY =
@@ -27,43 +28,50 @@ export interface Painting extends Frame {
   readonly tokens: Tokens;
   /** One run in one frame: there colour tells the role, everywhere else the run. */
   readonly coloursAreRoles: boolean;
+  readonly index: SeriesIndex;
   px(x: number): number;
   columns(s: Segment): Columns;
-  segments(role: string, run: string): readonly Segment[];
+  segments(role: Role, run: string): readonly Segment[];
 }
 
-const NONE: readonly Segment[] = [];
-
 export function painting(frame: Frame, plan: Plan, scene: Scene): Painting {
-  const { from, to } = plan.window;
-  const scale = frame.width / (to - from);
-  const offset = frame.left - from * scale;
-  const bySeries = new Map<string, Segment[]>();
-  for (const s of scene.segments) {
-    const key = `${s.role}\n${s.run}`;
-    const own = bySeries.get(key);
-    if (own) own.push(s);
-    else bySeries.set(key, [s]);
-  }
+  const { x, window } = plan;
+  const index = seriesIndex(scene.segments);
+  const [t0, t1] = x.ends;
+  const scale = frame.width / (t1 - t0);
+  const offset = frame.left - t0 * scale;
   // In time a curve pauses while nothing ran, and while what ran was superseded later.
   const breaksOf = (s: Segment): Breaks => ({
     gap: longestBridge(s),
-    at: s.current ? superseded(bySeries.get(`${s.role}\n${s.run}`)).map((old) => old.x[old.n - 1]!) : [],
+    at: s.current ? superseded(index.of(s.role, s.run)).map((old) => old.x[old.n - 1]!) : [],
   });
   return {
     ...frame,
     plan,
     scene,
+    index,
     tokens: TOKENS[scene.theme],
-    coloursAreRoles: plan.mode === "merged" && scene.runs.length === 1,
-    px: (x) => x * scale + offset,
-    columns: (s) => pixelColumns(s, from, to, scale, offset, isTime(plan.x) ? breaksOf(s) : NO_BREAKS),
-    segments: (role, run) => bySeries.get(`${role}\n${run}`) ?? NONE,
+    coloursAreRoles: coloursAreRoles(scene),
+    px: x.log ? (at) => Math.log10(at) * scale + offset : (at) => at * scale + offset,
+    columns: (s) =>
+      pixelColumns(s, window.from, window.to, {
+        scale,
+        offset,
+        log: x.log,
+        breaks: isTime(x.axis) ? breaksOf(s) : NO_BREAKS,
+      }),
+    segments: (role, run) => index.of(role, run),
   };
 }
 
-const superseded = (segments: readonly Segment[] = NONE): Segment[] =>
-  segments.filter((s) => !s.current && s.n > 0);
+/** One run in one frame: there colour tells the role, everywhere else the run. */
+export const coloursAreRoles = (scene: Scene): boolean =>
+  scene.layout === "merged" && scene.runs.length === 1;
+
+/** The colour of a role where colours are roles: only the overlay's have one. */
+export const roleColour = (tokens: Tokens, role: Role): string => tokens[role as OverlayRole] ?? tokens.text;
+
+const superseded = (segments: readonly Segment[]): Segment[] => segments.filter((s) => !s.current && s.n > 0);
 
 /** A hairline is sharp in the middle of a pixel. */
 export const crisp = (v: number): number => Math.floor(v) + 0.5;

@@ -44,19 +44,27 @@ export interface Breaks {
 
 export const NO_BREAKS: Breaks = { gap: Number.POSITIVE_INFINITY, at: [] };
 
-/** x → canvas px is `x * scale + offset`. The result is valid until the next call. */
+/** x → canvas px is `x * scale + offset`, of the logarithm of x where `log`. */
+export interface ToPixels {
+  readonly scale: number;
+  readonly offset: number;
+  readonly log?: boolean;
+  readonly breaks?: Breaks;
+}
+
+/** The result is valid until the next call. */
 export function pixelColumns(
   segment: Segment,
   from: number,
   to: number,
-  scale: number,
-  offset: number,
-  breaks: Breaks = NO_BREAKS,
+  { scale, offset, log = false, breaks = NO_BREAKS }: ToPixels,
 ): Columns {
   const { x, min, max, last } = segment;
   const smoothed = segment.smoothed ?? last;
   // One point more on each side, so that lines reach the edges.
-  const first = Math.max(0, lowerBound(x, from) - 1);
+  let first = Math.max(0, lowerBound(x, from) - 1);
+  // A log axis has no place for it.
+  while (log && first < segment.n && x[first]! <= 0) first++;
   let end = lowerBound(x, to);
   while (end < segment.n && x[end]! <= to) end++;
   end = Math.min(segment.n, end + 1);
@@ -67,7 +75,7 @@ export function pixelColumns(
   let column = Number.NaN;
   let fresh = true;
   for (let i = first; i < end; i++) {
-    const px = x[i]! * scale + offset;
+    const px = (log ? Math.log10(x[i]!) : x[i]!) * scale + offset;
     const here = Math.floor(px);
     if (here !== column) {
       if (!fresh) n++;

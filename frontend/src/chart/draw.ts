@@ -3,7 +3,7 @@ import type { Segment } from "../decode";
 import { formatSignificant, formatValue } from "../format";
 import { ROLE_STYLE } from "../roles";
 import { text } from "../text";
-import { clip, crisp, FONT_FAMILY, type Painting } from "./canvas";
+import { clip, crisp, FONT_FAMILY, type Painting, roleColour } from "./canvas";
 import type { Columns } from "./columns";
 import { drawEndLabels, type EndLabel, endLabel, wantsLabels, writeOver } from "./end-labels";
 import { describeNonFinite, type Mark } from "./marks";
@@ -21,21 +21,22 @@ import {
 import { lonePeaks } from "./peaks";
 import { type Zone, zoneScale } from "./plan";
 import { drawNonFinite, drawOverflow } from "./rugs";
-import { type DrawnRun, densityOf, type Scene, SUPERSEDED } from "./scene";
+import { type DrawnRun, densityOf, FEW_RUNS, SUPERSEDED } from "./scene";
 
 export function drawScene(p: Painting, marks: readonly Mark[]): void {
   const { ctx, plan, scene } = p;
-  const order = drawOrder(scene);
+  const order = [...scene.runs].reverse(); // the run chosen first lies on top
   const labels: EndLabel[] = [];
   ctx.save();
   ctx.lineJoin = "round";
   clip(ctx, p.left, p.top, p.width, p.height);
   drawSupersededStretches(p);
-  drawRestartLines(p, marks);
+  drawSelected(p);
+  drawMarkLines(p, marks);
   // Merged draws the loss last: it is what the others are read against.
-  for (const zone of plan.mode === "merged" ? [...plan.zones].reverse() : plan.zones) {
+  for (const zone of plan.layout === "merged" ? [...plan.zones].reverse() : plan.zones) {
     const y = zoneScale(zone, p.top, p.height);
-    drawZone(p, zone, y, order);
+    drawZone(p, zone, y, order, null);
     if (zone.empty && !scene.pending) drawEmptyZone(p, zone);
     if (densityOf(scene.runs.length, p.ratio).labels && wantsLabels(p, zone)) {
       labels.push(...scene.runs.flatMap((run) => endLabel(p, zone, run, y) ?? []));
@@ -47,29 +48,59 @@ export function drawScene(p: Painting, marks: readonly Mark[]): void {
   drawEndLabels(p, labels);
 }
 
-/** The last one lies on top: the hovered run, else the one chosen first. */
-function drawOrder(scene: Scene): DrawnRun[] {
-  const order = [...scene.runs].reverse();
-  const lit = order.findIndex((r) => r.run === scene.hovered);
-  if (lit >= 0) order.push(...order.splice(lit, 1));
-  return order;
+/**
+ * One run lit, on a canvas above the picture: all that lies there is dimmed where runs are many, and the run
+ * is drawn once more on top. So what a crowd costs to draw is not paid at every move of the pointer.
+ */
+export function drawLit(p: Painting, lit: string): void {
+  const { ctx, plan, scene } = p;
+  const density = densityOf(scene.runs.length, p.ratio);
+  ctx.save();
+  ctx.lineJoin = "round";
+  clip(ctx, p.left, p.top, p.width, p.height);
+  if (density.others < 1) {
+    ctx.globalAlpha = 1 - density.others;
+    ctx.fillStyle = p.tokens.surface;
+    for (const zone of plan.zones) {
+      const { top, bottom } = plan.layout === "merged" ? { top: 0, bottom: p.height / p.ratio } : zone.band;
+      ctx.fillRect(p.left, p.top + top * p.ratio, p.width, (bottom - top) * p.ratio);
+      if (plan.layout === "merged") break;
+    }
+    ctx.globalAlpha = 1;
+  }
+  const stays = (run: DrawnRun) => density.others < 1 && run.info.verdict === "critical";
+  const order = scene.runs.filter((run) => stays(run) && run.run !== lit).reverse();
+  order.push(...scene.runs.filter((run) => run.run === lit));
+  for (const zone of plan.zones) {
+    drawZone(p, zone, zoneScale(zone, p.top, p.height), order, lit);
+    drawNonFinite(p, zone);
+  }
+  drawOverflow(p);
+  ctx.restore();
 }
 
-function drawZone(p: Painting, zone: Zone, y: YScale, order: readonly DrawnRun[]): void {
+function drawZone(
+  p: Painting,
+  zone: Zone,
+  y: YScale,
+  order: readonly DrawnRun[],
+  lit: string | null,
+): void {
   const { ctx, plan, scene, ratio } = p;
   const density = densityOf(scene.runs.length, ratio);
   const style = ROLE_STYLE[zone.role];
   const curve = style.shape === "curve";
+  const smoothed = style.smooth && scene.smoothing > 0;
   const dot = 3 * ratio;
+  const looks = new Map(order.map((run) => [run, lineLook(p, zone, run, lit)]));
   ctx.save();
-  if (plan.mode === "lanes") {
+  if (plan.layout !== "merged") {
     const { top, bottom } = zone.band;
     clip(ctx, p.left, p.top + top * ratio, p.width, (bottom - top) * ratio);
   }
-  for (const run of order) drawSuperseded(p, zone, run, y, lineLook(p, zone, run, order));
-  if (curve) for (const run of order) drawRaw(p, zone, run, y, lineLook(p, zone, run, order));
-  for (const run of order) {
-    const line = lineLook(p, zone, run, order);
+  for (const [run, line] of looks) drawSuperseded(p, zone, run, y, line);
+  if (curve) for (const [run, line] of looks) drawRaw(p, zone, run, y, line, run.run === lit);
+  for (const [run, line] of looks) {
     const halo = density.halo && zone.role === "loss" ? haloOf(p, line) : null;
     for (const s of p.segments(zone.role, run.run)) {
       if (!s.current) continue;
@@ -77,42 +108,38 @@ function drawZone(p: Painting, zone: Zone, y: YScale, order: readonly DrawnRun[]
       // Steps closer than a few px are a line to the eye, and dashes would pile up on their corners.
       const stepped = !curve && (zone.role === "loss_scale" || c.density * ratio < 0.17);
       if (stepped) paintSteps(ctx, c, y, line, halo, dot);
-      else paintLine(ctx, c, curve && scene.smoothing > 0 ? c.smoothed : c.last, y, line, halo, dot);
+      else paintLine(ctx, c, smoothed ? c.smoothed : c.last, y, line, halo, dot);
     }
   }
   ctx.restore();
   // Outside the lane's clip: the ring of its highest point reaches over the edge.
-  if (curve && scene.runs.length <= 6) {
-    for (const run of order) {
+  if (curve && scene.runs.length <= FEW_RUNS) {
+    for (const [run, line] of looks) {
       for (const s of p.segments(zone.role, run.run)) {
-        if (s.current && (scene.smoothing > 0 || !s.raw)) {
-          drawPeaks(p, zone, y, lineLook(p, zone, run, order), p.columns(s));
-        }
+        if (s.current && (smoothed || !s.raw)) drawPeaks(p, zone, y, line, p.columns(s));
       }
     }
   }
 }
 
-function lineLook(p: Painting, zone: Zone, run: DrawnRun, order: readonly DrawnRun[]): Stroke {
+function lineLook(p: Painting, zone: Zone, run: DrawnRun, litRun: string | null): Stroke {
   const { plan, scene, ratio } = p;
+  const merged = plan.layout === "merged";
   const density = densityOf(scene.runs.length, ratio);
   const style = ROLE_STYLE[zone.role];
-  const lit = run.run === scene.hovered;
-  let alpha = scene.hovered && !lit && run.info.verdict !== "critical" ? density.others : 1;
+  const lit = run.run === litRun;
   let width = density.line;
-  if (scene.runs.length <= 6) {
-    if (plan.mode === "merged") width = style.width;
+  if (scene.runs.length <= FEW_RUNS) {
+    if (merged) width = style.width;
     else if (zone.role === "grad_norm") width = 1.25;
     if (lit && scene.runs.length > 1) width += 0.5;
   } else if (lit) width = 2;
-  const uppermost = run === order[order.length - 1];
-  if (plan.mode === "merged" && zone.role !== "loss" && !uppermost) alpha = 0.45;
-  const dash = plan.mode === "merged" ? style.dash.map((d) => d * ratio) : [];
+  const inFront = lit || run === scene.runs[0];
   return {
-    colour: p.coloursAreRoles ? p.tokens[zone.role] : run.colour,
-    alpha,
+    colour: p.coloursAreRoles ? roleColour(p.tokens, zone.role) : run.colour,
+    alpha: merged && zone.role !== "loss" && !inFront ? 0.45 : 1,
     width: Math.max(1, width * ratio),
-    dash,
+    dash: merged ? style.dash.map((d) => d * ratio) : [],
   };
 }
 
@@ -166,12 +193,12 @@ function drawSuperseded(p: Painting, zone: Zone, run: DrawnRun, y: YScale, { col
 }
 
 /** Under the smoothed line: every point as a faint line, or min to max per pixel where they are too many. */
-function drawRaw(p: Painting, zone: Zone, run: DrawnRun, y: YScale, line: Stroke): void {
+function drawRaw(p: Painting, zone: Zone, run: DrawnRun, y: YScale, line: Stroke, lit: boolean): void {
   const { ctx, scene, ratio } = p;
   const density = densityOf(scene.runs.length, ratio);
-  const lit = run.run === scene.hovered;
+  const smoothed = ROLE_STYLE[zone.role].smooth && scene.smoothing > 0;
   let alpha = density.band;
-  if (lit && scene.runs.length > 6) alpha = 0.22;
+  if (lit && scene.runs.length > FEW_RUNS) alpha = 0.22;
   else if (zone.role !== "loss" && scene.runs.length > 1) alpha *= 0.7; // healthy runs lie on each other here
   if (alpha === 0) return;
   for (const s of p.segments(zone.role, run.run)) {
@@ -179,7 +206,7 @@ function drawRaw(p: Painting, zone: Zone, run: DrawnRun, y: YScale, line: Stroke
     const c = p.columns(s);
     if (crowded(p, s, c)) {
       paintBand(ctx, c, y, bridgeOf(s, c), { colour: line.colour, alpha: alpha * line.alpha });
-    } else if (scene.smoothing > 0 && density.raw > 0) {
+    } else if (smoothed && density.raw > 0) {
       const thin: Stroke = { colour: line.colour, width: Math.max(1, ratio), alpha: density.raw };
       paintLine(ctx, c, c.last, y, thin, null, 2 * ratio);
     }
@@ -210,9 +237,9 @@ function drawPeaks(
   peaks.forEach(({ i }, rank) => {
     const x = c.x[i]!;
     const top = toPixel(y, c.hi[i]!);
-    const foot = toPixel(y, scene.smoothing > 0 ? c.smoothed[i]! : c.lo[i]!);
+    const foot = toPixel(y, ROLE_STYLE[zone.role].smooth && scene.smoothing > 0 ? c.smoothed[i]! : c.lo[i]!);
     const ring = 3.5 * ratio;
-    const cutOff = p.plan.mode === "lanes" ? p.top + zone.band.top * ratio : p.top;
+    const cutOff = p.plan.layout !== "merged" ? p.top + zone.band.top * ratio : p.top;
     if (foot - top < 3 * ring || foot < cutOff || x < p.left || x > p.left + p.width) return;
     const at = Math.max(top, cutOff + ring);
     ctx.globalAlpha = line.alpha;
@@ -271,28 +298,46 @@ function drawSupersededStretches(p: Painting): void {
   p.ctx.globalAlpha = 1;
 }
 
-function drawRestartLines(p: Painting, marks: readonly Mark[]): void {
+/** The stretch of the selected finding, in all zones. */
+function drawSelected(p: Painting): void {
+  const { selected } = p.scene;
+  if (!selected) return;
+  const least = 3 * p.ratio;
+  const from = p.px(selected.from);
+  const width = Math.max(least, p.px(selected.to) - from);
+  p.ctx.fillStyle = p.tokens.accent;
+  p.ctx.globalAlpha = 0.1;
+  p.ctx.fillRect(width === least ? from - least / 2 : from, p.top, width, p.height);
+  p.ctx.globalAlpha = 1;
+}
+
+/** Full height only for what changes all that follows: a restart, a divergence. */
+function drawMarkLines(p: Painting, marks: readonly Mark[]): void {
   const { ctx, ratio } = p;
-  const restarts = marks.filter((m) => m.kind === "restart");
-  if (restarts.length === 0) return;
-  ctx.beginPath();
-  for (const mark of restarts) {
-    const x = crisp(p.px(mark.x));
-    ctx.moveTo(x, p.top);
-    ctx.lineTo(x, p.top + p.height);
+  for (const [kind, colour] of [
+    ["restart", p.tokens.info],
+    ["diverged", p.tokens.critical],
+  ] as const) {
+    ctx.beginPath();
+    for (const mark of marks) {
+      if (mark.kind !== kind) continue;
+      const x = crisp(p.px(mark.x));
+      ctx.moveTo(x, p.top);
+      ctx.lineTo(x, p.top + p.height);
+    }
+    ctx.strokeStyle = colour;
+    ctx.globalAlpha = 0.5;
+    ctx.lineWidth = Math.max(1, ratio);
+    ctx.setLineDash([3 * ratio, 3 * ratio]);
+    ctx.stroke();
+    ctx.setLineDash([]);
+    ctx.globalAlpha = 1;
   }
-  ctx.strokeStyle = p.tokens.info;
-  ctx.globalAlpha = 0.5;
-  ctx.lineWidth = Math.max(1, ratio);
-  ctx.setLineDash([3 * ratio, 3 * ratio]);
-  ctx.stroke();
-  ctx.setLineDash([]);
-  ctx.globalAlpha = 1;
 }
 
 function drawEmptyZone(p: Painting, zone: Zone): void {
   const { ctx, ratio } = p;
-  const what = describeNonFinite(p.scene.segments.filter((s) => s.role === zone.role));
+  const what = describeNonFinite(p.index.role(zone.role));
   const name = text.axisTitle[zone.role];
   const sentence = what ? text.chart.allNonFinite(name, what) : text.chart.nothingHere(name);
   ctx.font = `${12 * ratio}px ${FONT_FAMILY}`;

@@ -1,9 +1,9 @@
 /** Names and values at the ends of the lines. */
 import type { Segment } from "../decode";
 import { formatScale, formatSignificant, formatValue } from "../format";
-import { type OverlayRole, ROLE_STYLE } from "../roles";
+import { type ChartRole, ROLE_STYLE } from "../roles";
 import { text } from "../text";
-import { FONT_FAMILY, type Painting } from "./canvas";
+import { FONT_FAMILY, type Painting, roleColour } from "./canvas";
 import { type LabelBox, separateLabels } from "./labels";
 import { toPixel, type YScale } from "./paint";
 import { type Zone, zoneScale } from "./plan";
@@ -15,7 +15,7 @@ export interface EndLabel {
   readonly x: number;
   readonly y: number;
   readonly run: string;
-  readonly role: OverlayRole;
+  readonly role: ChartRole;
   readonly swatch: string | null;
   readonly name: string;
   readonly nameColour: string;
@@ -41,12 +41,12 @@ export function endLabel(p: Painting, zone: Zone, run: DrawnRun, y: YScale): End
     role: zone.role,
     swatch: alone ? null : run.colour,
     name: alone ? (p.coloursAreRoles ? text.axisTitle[zone.role] : "") : run.label,
-    nameColour: p.coloursAreRoles ? p.tokens[zone.role] : p.tokens.text,
+    nameColour: p.coloursAreRoles ? roleColour(p.tokens, zone.role) : p.tokens.text,
     value: shortValue(end.value, zone.role),
   };
 }
 
-function lastDrawn(p: Painting, segments: readonly Segment[], role: OverlayRole, y: YScale) {
+function lastDrawn(p: Painting, segments: readonly Segment[], role: ChartRole, y: YScale) {
   const { from, to } = p.plan.window;
   let best: { x: number; value: number } | null = null;
   for (const s of segments) {
@@ -61,10 +61,10 @@ function lastDrawn(p: Painting, segments: readonly Segment[], role: OverlayRole,
   return best;
 }
 
-const drawnValues = (p: Painting, s: Segment, role: OverlayRole): Float32Array =>
-  ROLE_STYLE[role].shape === "curve" && p.scene.smoothing > 0 ? (s.smoothed ?? s.last) : s.last;
+const drawnValues = (p: Painting, s: Segment, role: ChartRole): Float32Array =>
+  ROLE_STYLE[role].smooth && p.scene.smoothing > 0 ? (s.smoothed ?? s.last) : s.last;
 
-function shortValue(v: number, role: OverlayRole): string {
+function shortValue(v: number, role: ChartRole): string {
   if (role === "loss") return formatSignificant(v, 3);
   if (role === "loss_scale") return formatScale(v);
   return formatValue(v, role);
@@ -96,7 +96,7 @@ export function drawEndLabels(p: Painting, labels: readonly EndLabel[]): void {
   });
   // Lanes: a label stays in its own, off the separators.
   const placed: number[] = [];
-  for (const zone of p.plan.mode === "lanes" ? p.plan.zones : [null]) {
+  for (const zone of p.plan.layout !== "merged" ? p.plan.zones : [null]) {
     const own = labels.flatMap((label, i) => (zone === null || label.role === zone.role ? [i] : []));
     const [top, bottom] = boundsOf(p, zone);
     const heights = separateLabels(
@@ -121,7 +121,7 @@ export function drawEndLabels(p: Painting, labels: readonly EndLabel[]): void {
       ctx.lineWidth = Math.max(1, 0.75 * ratio);
       ctx.stroke();
     }
-    if (p.plan.mode === "merged") {
+    if (p.plan.layout === "merged") {
       // A halo alone leaves other roles' lines between the letters.
       ctx.fillStyle = p.tokens.surface;
       ctx.globalAlpha = 0.8;
@@ -143,7 +143,7 @@ export function drawEndLabels(p: Painting, labels: readonly EndLabel[]): void {
 /** Between which heights a label's middle may lie. */
 function boundsOf(p: Painting, zone: Zone | null | undefined): [number, number] {
   const { top, bottom } =
-    zone && p.plan.mode === "lanes" ? zone.band : { top: 0, bottom: p.height / p.ratio };
+    zone && p.plan.layout !== "merged" ? zone.band : { top: 0, bottom: p.height / p.ratio };
   const half = APART / 2;
   return [p.top + (top + half) * p.ratio, p.top + (bottom - half) * p.ratio];
 }
@@ -184,7 +184,7 @@ function freeHeight(
   const within = (y: number) => Math.max(top, Math.min(bottom, y));
   const own = zone ? passing(p, zone, left, width) : [];
   const others =
-    p.plan.mode === "merged"
+    p.plan.layout === "merged"
       ? p.plan.zones.filter((z) => z !== zone).flatMap((z) => passing(p, z, left, width))
       : [];
   const beside = placed.filter((b) => b.left < left + width && left < b.left + b.width);
@@ -204,16 +204,15 @@ function freeHeight(
 
 /** Heights at which a metric's lines go through a stretch of x. */
 function passing(p: Painting, zone: Zone, left: number, width: number): number[] {
-  const { from, to } = p.plan.window;
   const scale = zoneScale(zone, p.top, p.height);
   const heights: number[] = [];
-  for (const s of p.scene.segments) {
-    if (s.role !== zone.role || !s.current || s.n === 0) continue;
+  for (const s of p.index.role(zone.role)) {
+    if (!s.current || s.n === 0) continue;
     const values = drawnValues(p, s, zone.role);
     for (let k = 0; k <= 4; k++) {
       const px = left + (width * k) / 4;
-      if (px < p.px(s.x[0]!) || px > p.px(s.x[s.n - 1]!)) continue;
-      const at = ((px - p.left) / p.width) * (to - from) + from;
+      const at = p.plan.x.at((px - p.left) / p.width);
+      if (at < s.x[0]! || at > s.x[s.n - 1]!) continue;
       const y = toPixel(scale, values[Math.min(s.n - 1, lowerBound(s.x, at))]!);
       if (Number.isFinite(y)) heights.push(y);
     }

@@ -4,14 +4,15 @@ import { LANE_GAP } from "./zones";
 
 export function drawGrid(p: Painting, panelWidth: number): void {
   const { ctx, plan, left, top, width, height, ratio } = p;
-  const lanes = plan.mode === "lanes";
+  const lanes = plan.layout !== "merged";
+  const [t0, t1] = plan.x.ends;
   ctx.save();
   ctx.lineWidth = 1;
   ctx.strokeStyle = p.tokens.grid;
   ctx.beginPath();
   const stretches = lanes ? plan.zones.map((z) => z.band) : [{ top: 0, bottom: height / ratio }];
   for (const tick of plan.xTicks) {
-    const x = crisp(p.px(tick.at));
+    const x = crisp(left + ((tick.at - t0) / (t1 - t0)) * width);
     for (const s of stretches) {
       ctx.moveTo(x, top + s.top * ratio);
       ctx.lineTo(x, top + s.bottom * ratio);

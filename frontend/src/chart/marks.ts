@@ -1,12 +1,14 @@
 /** Events worth a pill above the chart: restarts, and stretches without a finite value. */
+import type { RunInfo } from "../api";
 import type { NonFinite, Segment } from "../decode";
 import { formatPosition } from "../format";
 import { isTime, type XAxis } from "../roles";
 import { text } from "../text";
+import type { Scene } from "./scene";
 import { lowerBound, type Window } from "./window";
 
 export interface Mark {
-  readonly kind: "restart" | "nonfinite";
+  readonly kind: "restart" | "nonfinite" | "diverged";
   readonly run: string;
   readonly x: number;
   /** On the pill of a stretch without finite values: which kind. */
@@ -16,16 +18,13 @@ export interface Mark {
   readonly span: Window;
 }
 
-/**
- * `restarts` are the steps at which each run was taken up again, as far as the server knows. `loaded` is the
- * window the segments were cut to: then their ends say nothing about the run.
- */
-export function findMarks(
-  segments: readonly Segment[],
-  axis: XAxis,
-  restarts: ReadonlyMap<string, readonly number[]>,
-  loaded: Window | null = null,
-): Mark[] {
+export type MarkedScene = Pick<Scene, "segments" | "x" | "loaded"> & {
+  readonly runs: readonly { readonly run: string; readonly info: Pick<RunInfo, "restarts"> }[];
+};
+
+/** Of a scene; where it shows a window, the ends of its segments say nothing about the run. */
+export function findMarks(scene: MarkedScene): Mark[] {
+  const { segments, x: axis, loaded } = scene;
   const byRun = new Map<string, Segment[]>();
   for (const s of segments) {
     if (s.n === 0) continue;
@@ -35,7 +34,7 @@ export function findMarks(
   }
   const marks: Mark[] = [];
   for (const [run, own] of byRun) {
-    const known = restarts.get(run) ?? [];
+    const known = scene.runs.find((r) => r.run === run)?.info.restarts ?? [];
     marks.push(...restartMarks(run, own, axis, known, loaded), ...nonFinite(run, own, axis));
   }
   return marks.sort((a, b) => a.x - b.x);

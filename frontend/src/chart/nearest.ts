@@ -1,7 +1,8 @@
 /** What was logged nearest to the cursor: really logged points, never values read off a line. */
 import type { Segment } from "../decode";
-import { OVERLAY_ROLES, type OverlayRole, ROLE_STYLE } from "../roles";
-import { lowerBound } from "./window";
+import { CHART_ROLES, type ChartRole, ROLE_STYLE } from "../roles";
+import { seriesIndex } from "./series";
+import { lowerBound, type Window } from "./window";
 
 export interface Cell {
   readonly x: number;
@@ -13,7 +14,7 @@ export interface Reading {
   readonly run: string;
   readonly superseded: boolean;
   readonly x: number;
-  readonly cells: Partial<Record<OverlayRole, Cell>>;
+  readonly cells: Partial<Record<ChartRole, Cell>>;
 }
 
 export interface Readings {
@@ -33,21 +34,19 @@ export function readAt(
   runs: readonly string[],
   x: number,
   reach: number,
+  roles: readonly ChartRole[] = CHART_ROLES,
 ): Readings {
+  const index = seriesIndex(segments);
   const rows: Reading[] = [];
   let ended = 0;
   for (const run of runs) {
-    const own = segments.filter((s) => s.run === run && s.n > 0);
-    const now = readRun(
-      own.filter((s) => s.current),
-      run,
-      false,
-      x,
-      reach,
-    );
+    const own = roles.map((role) => [role, index.of(role, run).filter((s) => s.n > 0)] as const);
+    const only = (keep: (s: Segment) => boolean) =>
+      own.map(([role, list]) => [role, list.filter(keep)] as const);
+    const now = readRun(only((s) => s.current), run, false, x, reach);
     if (now) rows.push(now);
-    else if (own.some((s) => s.current && s.x[s.n - 1]! < x)) ended++;
-    const old = own.filter((s) => !s.current && s.x[0]! - reach / 3 <= x && x <= s.x[s.n - 1]! + reach / 3);
+    else if (own.some(([, list]) => list.some((s) => s.current && s.x[s.n - 1]! < x))) ended++;
+    const old = only((s) => !s.current && s.x[0]! - reach / 3 <= x && x <= s.x[s.n - 1]! + reach / 3);
     const before = readRun(old, run, true, x, reach);
     if (before) rows.push(before);
   }
@@ -55,22 +54,17 @@ export function readAt(
 }
 
 function readRun(
-  segments: readonly Segment[],
+  series: readonly (readonly [ChartRole, readonly Segment[]])[],
   run: string,
   superseded: boolean,
   x: number,
   reach: number,
 ): Reading | null {
   let anchor: number | null = null;
-  const cells: Partial<Record<OverlayRole, Cell>> = {};
-  for (const role of OVERLAY_ROLES) {
-    const own = segments.filter((s) => s.role === role);
-    const cell: Cell | null = readRole(
-      own,
-      anchor ?? x,
-      reach,
-      anchor !== null && ROLE_STYLE[role].shape === "steps",
-    );
+  const cells: Partial<Record<ChartRole, Cell>> = {};
+  for (const [role, own] of series) {
+    const held = anchor !== null && ROLE_STYLE[role].shape === "steps";
+    const cell: Cell | null = readRole(own, anchor ?? x, reach, held);
     if (!cell) continue;
     anchor ??= cell.x;
     cells[role] = cell;
@@ -107,4 +101,46 @@ export function loggedValue(s: Segment, i: number): number {
   const k = s.nonfinite.idx.indexOf(i);
   if (k < 0 || s.nonfinite.nan[k]! > 0) return Number.NaN;
   return s.nonfinite.posinf[k]! > 0 ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
+}
+
+/**
+ * The position `by` logged points away from `from` (the nearest one counts as where it is), within the window.
+ * Without a `from`, the first or the last one.
+ */
+export function stepFrom(
+  segments: readonly Segment[],
+  window: Window,
+  from: number | null,
+  by: number,
+): number | null {
+  const step = by < 0 ? -1 : 1;
+  const inside = (x: number | null) => (x !== null && x >= window.from && x <= window.to ? x : null);
+  if (from === null) {
+    const edge = by < 0 ? window.to : window.from;
+    return inside(nextPoint(segments, edge, step, true));
+  }
+  const before = nextPoint(segments, from, -1, true);
+  const after = nextPoint(segments, from, 1, true);
+  let at = after === null || (before !== null && from - before < after - from) ? before : after;
+  for (let k = 0; k < Math.abs(by) && at !== null; k++) {
+    const next = inside(nextPoint(segments, at, step, false));
+    if (next === null) break;
+    at = next;
+  }
+  return inside(at);
+}
+
+/** The nearest point on one side of a position, or at it where that counts. */
+function nextPoint(segments: readonly Segment[], x: number, side: 1 | -1, at: boolean): number | null {
+  let best: number | null = null;
+  for (const s of segments) {
+    let i = lowerBound(s.x, x);
+    if (side > 0) {
+      while (!at && i < s.n && s.x[i]! <= x) i++;
+    } else if (!(at && i < s.n && s.x[i]! === x)) i--;
+    if (i < 0 || i >= s.n) continue;
+    const here = s.x[i]!;
+    if (best === null || (here - best) * side < 0) best = here;
+  }
+  return best;
 }

@@ -1,7 +1,7 @@
 /** The range in which most of a metric lies, whatever a few points or one diverged run do. */
 import type { Segment } from "../decode";
-import { type OverlayRole, ROLE_STYLE } from "../roles";
-import { eachPoint, eachSmoothed, type Window } from "./window";
+import { type ChartRole, ROLE_STYLE, type Transform } from "../roles";
+import { eachPoint, eachSmoothed, pointsIn, type Window } from "./window";
 
 const MARGIN = 0.1;
 /** How many interquartile ranges above (below) the quartiles still count as the run's own. */
@@ -14,7 +14,8 @@ const FAR = 100;
 /** Plain (untransformed) values; null where every value matters or none is known. */
 export function robustRange(
   segments: readonly Segment[],
-  role: OverlayRole,
+  role: ChartRole,
+  transform: Transform,
   window: Window | null,
 ): [number, number] | null {
   // Schedules and scales hold their values on purpose: there are no outliers in them.
@@ -28,7 +29,7 @@ export function robustRange(
   const low = Math.min(...ranges.map(([lo]) => lo));
   const highs = ranges.map(([, hi]) => hi);
   const high = Math.max(...inCompany(highs, low));
-  if (ROLE_STYLE[role].transform !== "linear") {
+  if (transform !== "linear") {
     if (low <= 0) return null;
     const factor = (high / low) ** MARGIN;
     return [low / factor, high * factor];
@@ -116,10 +117,9 @@ export function runsOf(segments: readonly Segment[]): Segment[][] {
 
 function runRange(segments: readonly Segment[], window: Window | null): [number, number] | null {
   const current = segments.filter((s) => s.current);
-  const tops: number[] = [];
-  eachPoint(current, window, (_min, max) => tops.push(max));
+  const tops = topsOf(current, window);
   if (tops.length === 0) return null;
-  tops.sort((a, b) => a - b);
+  tops.sort();
   const quantile = (q: number) => tops[Math.min(tops.length - 1, Math.floor(q * tops.length))]!;
   const [q1, q3] = [quantile(0.25), quantile(0.75)];
   const reach = FENCE * (q3 - q1);
@@ -127,4 +127,18 @@ function runRange(segments: readonly Segment[], window: Window | null): [number,
   const p1 = Math.min(...current.map((s) => s.p1 ?? Number.POSITIVE_INFINITY), q1);
   const p99 = Math.max(...current.map((s) => s.p99 ?? Number.NEGATIVE_INFINITY), q3);
   return [Math.max(p1, q1 - reach), Math.min(p99, q3 + reach)];
+}
+
+function topsOf(segments: readonly Segment[], window: Window | null): Float32Array {
+  let size = 0;
+  for (const s of segments) {
+    const [first, end] = pointsIn(s, window);
+    size += Math.max(0, end - first);
+  }
+  const tops = new Float32Array(size);
+  let n = 0;
+  eachPoint(segments, window, (_min, max) => {
+    tops[n++] = max;
+  });
+  return tops.subarray(0, n);
 }

@@ -1,6 +1,15 @@
 /** Tick positions and their labels: pure functions of a range and of how many labels have room. */
-import { formatClock, formatCount, formatDay, formatExponent, formatFixed, superscript } from "../format";
+import {
+  formatClock,
+  formatCount,
+  formatDay,
+  formatExponent,
+  formatFixed,
+  formatShort,
+  superscript,
+} from "../format";
 import type { Transform, XAxis } from "../roles";
+import type { XScale } from "./xscale";
 
 export interface Tick {
   /** Where, in the axis' own (transformed) units. */
@@ -96,7 +105,14 @@ export function yTicks(transform: Transform, isRate: boolean, lo: number, hi: nu
   return isRate ? learningRateTicks(lo, hi, most) : linearTicks(lo, hi, most);
 }
 
-export function xTicks(axis: XAxis, lo: number, hi: number, most: number): Tick[] {
+/** Positions on the axis, in its own units (logarithms on a log axis). */
+export function xTicks(x: XScale, most: number): Tick[] {
+  const { axis, log, window } = x;
+  if (!(window.to > window.from)) return [];
+  return log ? logXTicks(x, most) : linearXTicks(axis, window.from, window.to, most);
+}
+
+export function linearXTicks(axis: XAxis, lo: number, hi: number, most: number): Tick[] {
   if (!(hi > lo)) return [];
   if (axis === "wall") return clockTicks(lo, hi, most);
   if (axis === "relative") return durationTicks(lo, hi, most);
@@ -104,6 +120,32 @@ export function xTicks(axis: XAxis, lo: number, hi: number, most: number): Tick[
   const step = whole ? Math.max(1, Math.ceil(niceStep(hi - lo, most))) : niceStep(hi - lo, most);
   const values = multiples(lo, hi, step);
   return values.map((at) => ({ at, label: countLabel(at, step, Math.max(Math.abs(lo), Math.abs(hi))) }));
+}
+
+/** Powers of ten, with 2 and 5 times those where there is room; times at the units' own steps. */
+function logXTicks({ axis, window: { from, to }, ends: [lo, hi] }: XScale, most: number): Tick[] {
+  const time = axis === "relative";
+  if (to / from < 4) {
+    return linearXTicks(axis, from, to, most)
+      .filter((t) => t.at > 0)
+      .map((t) => ({ at: Math.log10(t.at), label: t.label }));
+  }
+  for (const each of time ? [LOG_DURATIONS] : [[1, 2, 5], [1]]) {
+    const values = time ? each : powersOfTen(lo, hi, each);
+    const inside = values.filter((v) => v >= from * 0.999 && v <= to * 1.001);
+    if (inside.length > most && each.length > 1 && !time) continue;
+    const every = Math.max(1, Math.ceil(inside.length / most));
+    return inside
+      .filter((_, i) => i % every === 0)
+      .map((v) => ({ at: Math.log10(v), label: time ? durationLabel(v) : formatShort(v) }));
+  }
+  return [];
+}
+
+function powersOfTen(lo: number, hi: number, times: readonly number[]): number[] {
+  const values: number[] = [];
+  for (let e = Math.floor(lo); e <= Math.ceil(hi); e++) for (const m of times) values.push(m * 10 ** e);
+  return values;
 }
 
 const COUNT_UNITS: readonly [from: number, by: number, unit: string][] = [
@@ -182,6 +224,21 @@ const DURATION_UNITS: readonly [below: number, by: number, unit: string][] = [
   [3 * HOUR, MINUTE, "min"],
   [4 * DAY, HOUR, "h"],
   [Number.POSITIVE_INFINITY, DAY, "d"],
+];
+
+const LOG_DURATIONS = [
+  0.01, 0.1, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 259_200, 604_800, 2_592_000,
+];
+
+function durationLabel(s: number): string {
+  const [, by, unit] = [...DURATION_UNITS_FROM].find(([from]) => s >= from)!;
+  return `${s / by} ${unit}`;
+}
+const DURATION_UNITS_FROM: readonly [from: number, by: number, unit: string][] = [
+  [DAY, DAY, "d"],
+  [HOUR, HOUR, "h"],
+  [MINUTE, MINUTE, "min"],
+  [0, 1, "s"],
 ];
 
 function durationTicks(lo: number, hi: number, most: number): Tick[] {

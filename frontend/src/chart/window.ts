@@ -18,15 +18,22 @@ export interface Window {
   readonly to: number;
 }
 
+/** Places of the first point in the window and of the one behind its last. */
+export function pointsIn(s: Segment, window: Window | null): readonly [first: number, end: number] {
+  if (!window) return [0, s.n];
+  let end = lowerBound(s.x, window.to);
+  while (end < s.n && s.x[end]! <= window.to) end++;
+  return [lowerBound(s.x, window.from), end];
+}
+
 export function eachPoint(
   segments: readonly Segment[],
   window: Window | null,
   visit: (min: number, max: number) => void,
 ): void {
   for (const s of segments) {
-    const first = window ? lowerBound(s.x, window.from) : 0;
-    for (let i = first; i < s.n; i++) {
-      if (window && s.x[i]! > window.to) break;
+    const [first, end] = pointsIn(s, window);
+    for (let i = first; i < end; i++) {
       const min = s.min[i]!;
       if (min === min) visit(min, s.max[i]!);
     }
@@ -41,9 +48,8 @@ export function eachSmoothed(
 ): void {
   for (const s of segments) {
     if (!s.current || !s.smoothed) continue;
-    const first = window ? lowerBound(s.x, window.from) : 0;
-    for (let i = first; i < s.n; i++) {
-      if (window && s.x[i]! > window.to) break;
+    const [first, end] = pointsIn(s, window);
+    for (let i = first; i < end; i++) {
       const value = s.smoothed[i]!;
       if (s.last[i]! === s.last[i]! && Number.isFinite(value)) visit(value);
     }

@@ -2,7 +2,7 @@
  * Where each metric lives in the frame. Every role has its own y scale over the whole plot height,
  * stretched so that its data fill only its zone: one canvas, one x axis, no crossing lines.
  */
-import { type OverlayRole, ROLE_STYLE } from "../roles";
+import { type ChartRole, ROLE_STYLE } from "../roles";
 
 export interface Band {
   /** CSS px from the top of the plot. */
@@ -13,7 +13,7 @@ export interface Band {
 /** Between lanes: a separator and the lane's title. */
 export const LANE_GAP = 30;
 
-export function laneBands(roles: readonly OverlayRole[], height: number): Band[] {
+export function laneBands(roles: readonly ChartRole[], height: number): Band[] {
   const free = Math.max(0, height - LANE_GAP * Math.max(0, roles.length - 1));
   const total = roles.reduce((sum, role) => sum + ROLE_STYLE[role].share, 0);
   let top = 0;
@@ -25,7 +25,7 @@ export function laneBands(roles: readonly OverlayRole[], height: number): Band[]
   });
 }
 
-export function mergedBands(roles: readonly OverlayRole[], height: number): Band[] {
+export function mergedBands(roles: readonly ChartRole[], height: number): Band[] {
   return roles.map((role) => {
     const [low, high] = roles.length === 1 ? [0.03, 0.97] : ROLE_STYLE[role].merged;
     return { top: height * (1 - high), bottom: height * (1 - low) };
