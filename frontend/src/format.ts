@@ -1,6 +1,6 @@
 /** Numbers as a person of the field writes them. */
 import { type Language, language } from "./language";
-import type { OverlayRole, XAxis } from "./roles";
+import type { ChartRole, XAxis } from "./roles";
 
 const SUPERSCRIPT: Record<string, string> = {
   "-": "⁻",
@@ -58,7 +58,7 @@ export function formatScale(v: number): string {
 export const formatRate = (v: number): string =>
   v === 0 ? "0" : Math.abs(v) >= 0.1 ? trimZeros(formatSignificant(v, 3)) : formatExponent(v, 3);
 
-export function formatValue(v: number, role: OverlayRole): string {
+export function formatValue(v: number, role: ChartRole): string {
   if (Number.isNaN(v)) return "NaN";
   if (!Number.isFinite(v)) return v > 0 ? "+Inf" : "−Inf";
   switch (role) {
@@ -70,6 +70,10 @@ export function formatValue(v: number, role: OverlayRole): string {
       return formatRate(v);
     case "loss_scale":
       return formatScale(v);
+    case "throughput":
+      return Math.abs(v) >= 1e3 && Math.abs(v) < 1e9 ? formatCount(v) : formatSignificant(v, 4);
+    default:
+      return formatSignificant(v, 4);
   }
 }
 

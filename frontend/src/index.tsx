@@ -1,6 +1,7 @@
 import { render as mount } from "preact";
 import uPlotSheet from "uplot/dist/uPlot.min.css?inline";
 import { createApi, routesBase } from "./api";
+import charts from "./charts.css?inline";
 import { App } from "./components/App";
 import { listenToHost } from "./host";
 import { preferredLanguage } from "./language";
@@ -13,7 +14,7 @@ export function render(): void {
   // Through a variable, or the bundler takes the relative URL for a file of its own.
   const here = import.meta.url;
   const style = document.createElement("style");
-  style.textContent = `${uPlotSheet}\n${sheet}`;
+  style.textContent = `${uPlotSheet}\n${sheet}\n${charts}`;
   document.head.append(style);
   const root = document.createElement("div");
   root.id = "training-health";

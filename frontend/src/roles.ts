@@ -100,6 +100,13 @@ export const ROLE_STYLE: Record<ChartRole, RoleStyle> = {
   clip_fraction: CURVE,
 };
 
+/** What the overlay asks the server for: the overflow series becomes ticks in the loss scale's lane. */
+export const QUERIED_ROLES: readonly Role[] = [...OVERLAY_ROLES, "overflow"];
+
+/** What each view draws. */
+export const rolesOf = (chart: "overlay" | "stacked"): readonly ChartRole[] =>
+  chart === "stacked" ? CHART_ROLES : OVERLAY_ROLES;
+
 export const isChartRole = (role: string): role is ChartRole =>
   (CHART_ROLES as readonly string[]).includes(role);
 

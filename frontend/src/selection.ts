@@ -1,6 +1,6 @@
 /** Which runs are listed, chosen and drawn. */
 import type { RunInfo } from "./api";
-import { OVERLAY_ROLES, type OverlayRole } from "./roles";
+import { type ChartRole, OVERLAY_ROLES, type OverlayRole } from "./roles";
 
 /** More curves than this say nothing; the rest is drawn only when asked for. */
 export const MOST_DRAWN = 50;
@@ -68,8 +68,11 @@ export function drawnRuns(
   runs: ReadonlyMap<string, RunInfo>,
   chosen: readonly string[],
   drawAll: boolean,
+  roles: readonly ChartRole[] = OVERLAY_ROLES,
 ): Drawn {
-  const all = chosen.flatMap((name) => runs.get(name) ?? []).filter((run) => overlayRolesOf(run).length > 0);
+  const all = chosen
+    .flatMap((name) => runs.get(name) ?? [])
+    .filter((run) => roles.some((role) => role in run.roles));
   if (all.length <= MOST_DRAWN || drawAll) return { runs: all, left: 0 };
   const first = [...all].sort(
     (a, b) =>

@@ -11,12 +11,13 @@ import {
   type RunsAnswer,
   type SeriesQuery,
 } from "./api";
+import { presentRoles } from "./chart/plan";
 import { type Checked, Checkup } from "./checkup";
-import type { MissingSeries, Segment } from "./decode";
 import { findingId, stretchOf, worst } from "./findings";
+import { type Frame, Frames } from "./frames";
 import { type Language, rememberLanguage } from "./language";
 import { assignSlots } from "./palette";
-import { QUERIED_ROLES, type XAxis } from "./roles";
+import { QUERIED_ROLES, type Role, rolesOf, type XAxis } from "./roles";
 import { type Drawn, defaultChoice, drawnRuns, listOrder, MOST_DRAWN } from "./selection";
 import {
   DEFAULT_VIEW,
@@ -30,13 +31,6 @@ import {
 import { Store } from "./store";
 import { speak, text } from "./text";
 import type { ThemeName } from "./theme";
-
-export interface Frame {
-  readonly key: string;
-  readonly query: SeriesQuery;
-  readonly segments: readonly Segment[];
-  readonly missing: readonly MissingSeries[];
-}
 
 export interface Problem {
   readonly message: string;
@@ -84,6 +78,7 @@ export class Session extends Store<SessionState> {
   private retry = 0;
   private failures = 0;
   private plotPixels = 1200;
+  private readonly frames = new Frames();
   private readonly checkup: Checkup;
 
   constructor(private readonly api: Api) {
@@ -171,7 +166,7 @@ export class Session extends Store<SessionState> {
   }
 
   get drawn(): Drawn {
-    return drawnRuns(this.state.runs, this.chosen, this.state.drawAll);
+    return drawnRuns(this.state.runs, this.chosen, this.state.drawAll, rolesOf(this.state.view.chart));
   }
 
   /** The x axis in use: the chosen one, unless none of the drawn runs has it. */
@@ -186,16 +181,25 @@ export class Session extends Store<SessionState> {
     if (runs.length === 0) return null;
     const { view } = this.state;
     const pixels = Math.ceil(this.plotPixels / 200) * 200; // rounded: a small resize needs no new data
-    const fair = Math.floor(POINT_BUDGET / (runs.length * QUERIED_ROLES.length));
+    const roles = this.queriedRoles;
+    const fair = Math.floor(POINT_BUDGET / (runs.length * roles.length));
     return {
       runs,
-      roles: QUERIED_ROLES,
+      roles,
       x: this.x,
       from: view.from,
       to: view.to,
       buckets: Math.max(200, Math.min(pixels, fair)),
       smoothing: view.smoothing,
     };
+  }
+
+  /** The overlay also asks for what is missing, to say so. */
+  private get queriedRoles(): readonly Role[] {
+    const { chart } = this.state.view;
+    return chart === "overlay"
+      ? QUERIED_ROLES
+      : [...presentRoles(this.drawn.runs, rolesOf(chart)), "overflow"];
   }
 
   setView(change: Partial<View>, soon = false): void {
@@ -263,10 +267,16 @@ export class Session extends Store<SessionState> {
     });
   }
 
-  /** Lets go of window and finding. */
+  /** Whether there is something to let go of. */
+  get narrowed(): boolean {
+    const { from, finding, ranges, yLock } = this.state.view;
+    return from !== null || finding !== null || (!yLock && Object.keys(ranges).length > 0);
+  }
+
+  /** Lets go of the finding, the window, and of y ranges that are not locked. */
   showAll(): void {
     this.patch({ selectedFinding: null });
-    this.setView({ from: null, to: null, finding: null });
+    this.setView({ from: null, to: null, finding: null, ...(!this.state.view.yLock && { ranges: {} }) });
   }
 
   setDrawAll(): void {
@@ -297,6 +307,12 @@ export class Session extends Store<SessionState> {
     if (!anew && this.state.frame?.key === key && !this.seriesAbort) return;
     this.seriesAbort?.abort();
     this.seriesAbort = null;
+    if (anew) this.frames.clear();
+    const known = this.frames.get(key);
+    if (known) {
+      this.patch({ frame: known, loading: false });
+      return;
+    }
     if (!query) {
       this.patch({ frame: null, loading: false });
       this.succeed();
@@ -309,7 +325,9 @@ export class Session extends Store<SessionState> {
       const { segments, missing } = await this.api.series(query, abort.signal);
       if (abort.signal.aborted) return;
       this.seriesAbort = null;
-      this.patch({ frame: { key, query, segments, missing }, loading: false });
+      const frame = { key, query, segments, missing };
+      this.frames.put(frame);
+      this.patch({ frame, loading: false });
       this.succeed();
     } catch (error) {
       if (isAbort(error) || abort.signal.aborted) return;

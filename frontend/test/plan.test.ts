@@ -1,13 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { type Breaks, pixelColumns } from "../src/chart/columns";
-import { roleExtent } from "../src/chart/extent";
+import { roleExtent, transformFor } from "../src/chart/extent";
 import { describeNonFinite, findMarks, windowAround } from "../src/chart/marks";
 import { countRuns, readAt } from "../src/chart/nearest";
 import { type Cover, coverOf, paintBandBehind } from "../src/chart/paint";
 import { lonePeaks } from "../src/chart/peaks";
-import { type PlanInput, planOverlay } from "../src/chart/plan";
-import { longestBridge } from "../src/chart/window";
-import { decodeSeries } from "../src/decode";
+import { type PlanInput, planChart } from "../src/chart/plan";
+import { longestBridge, type Window } from "../src/chart/window";
+import { decodeSeries, type Segment } from "../src/decode";
+import type { ChartRole, XAxis } from "../src/roles";
+import type { Scales, YRange } from "../src/state";
 import { encode, type TestSegment } from "./thb1";
 
 const segments = (...list: TestSegment[]) => [...decodeSeries(encode(list)).segments];
@@ -19,15 +21,43 @@ const curve = (run: string, n = 100): TestSegment => ({
   last: range(n, (i) => 2 + 1 / (i + 1)),
 });
 
+const extentOf = (
+  s: readonly Segment[],
+  role: ChartRole,
+  window: Window | null,
+  y: YRange,
+  more: { scales?: Scales; range?: readonly [number, number] } = {},
+) =>
+  roleExtent(s, { role, window, y, transform: transformFor(role, more.scales ?? {}, s), range: more.range });
+
+const marksIn = (
+  s: readonly Segment[],
+  x: XAxis,
+  restarts: ReadonlyMap<string, readonly number[]>,
+  loaded: Window | null = null,
+) =>
+  findMarks({
+    segments: s,
+    x,
+    loaded,
+    runs: [...new Set(s.map((one) => one.run))].map((run) => ({
+      run,
+      info: { restarts: restarts.get(run) ?? [] },
+    })),
+  });
+
 function input(change: Partial<PlanInput>): PlanInput {
   return {
     segments: [],
     roles: ["loss"],
-    mode: "lanes",
+    layout: "lanes",
     x: "step",
+    logX: false,
     zoom: null,
     loaded: null,
     y: "full",
+    scales: {},
+    ranges: {},
     totalSteps: null,
     width: 1000,
     height: 600,
@@ -38,25 +68,25 @@ function input(change: Partial<PlanInput>): PlanInput {
 
 describe("the shown stretch of x", () => {
   it("leaves room for the labels at the ends", () => {
-    const { window } = planOverlay(input({ segments: segments(curve("a")) }));
+    const { window } = planChart(input({ segments: segments(curve("a")) }));
     expect(window.from).toBe(0);
     expect(1000 * ((990 - window.from) / (window.to - window.from))).toBeCloseTo(900);
   });
 
   it("shows what is still to come once that does not squeeze the data", () => {
     const s = segments(curve("a"));
-    expect(planOverlay(input({ segments: s, totalSteps: 1500 })).window.to).toBe(1500);
-    expect(planOverlay(input({ segments: s, totalSteps: 50_000 })).window.to).toBeLessThan(1200);
+    expect(planChart(input({ segments: s, totalSteps: 1500 })).window.to).toBe(1500);
+    expect(planChart(input({ segments: s, totalSteps: 50_000 })).window.to).toBeLessThan(1200);
   });
 
   it("is exactly the zoom", () => {
     const zoom = { from: 100, to: 200 };
-    expect(planOverlay(input({ segments: segments(curve("a")), zoom })).window).toEqual(zoom);
+    expect(planChart(input({ segments: segments(curve("a")), zoom })).window).toEqual(zoom);
   });
 
   it("has a width even for a single point or none", () => {
     for (const s of [[], segments({ run: "a", role: "loss", x: [7], last: [1] })]) {
-      const { window } = planOverlay(input({ segments: s }));
+      const { window } = planChart(input({ segments: s }));
       expect(window.to).toBeGreaterThan(window.from);
     }
   });
@@ -71,8 +101,8 @@ describe("y ranges", () => {
       last: range(100, (i) => (i === 50 ? 5000 : 2 + i / 100)),
     });
     const trimmed = s.map((one) => ({ ...one, p1: 2, p99: 3 }));
-    expect(roleExtent(trimmed, "loss", null, "full").range![1]).toBe(5000);
-    const robust = roleExtent(trimmed, "loss", null, "robust");
+    expect(extentOf(trimmed, "loss", null, "full").range![1]).toBe(5000);
+    const robust = extentOf(trimmed, "loss", null, "robust");
     expect(robust.range![1]).toBeLessThan(4);
     expect(robust.clipped).toEqual({ exact: true, above: 1, below: 0, max: 5000, min: 2 });
   });
@@ -81,7 +111,7 @@ describe("y ranges", () => {
     const spike = (height: number) => range(100, (i) => (i === 50 ? height : 2 + i / 100));
     const of = (height: number) => {
       const s = segments({ run: "a", role: "loss", x: range(100, (i) => i), last: spike(height) });
-      return roleExtent(
+      return extentOf(
         s.map((one) => ({ ...one, p1: 2, p99: 3 })),
         "loss",
         null,
@@ -95,7 +125,7 @@ describe("y ranges", () => {
   it("show all of a short run, however steep its beginning", () => {
     const fall = range(41, (i) => 0.3 + 13.7 * Math.exp(-i / 2));
     const s = segments({ run: "a", role: "loss", x: range(41, (i) => i), last: fall });
-    expect(roleExtent(s, "loss", null, "auto")).toMatchObject({ range: [s[0]!.min[40], 14], clipped: null });
+    expect(extentOf(s, "loss", null, "auto")).toMatchObject({ range: [s[0]!.min[40], 14], clipped: null });
   });
 
   it("hold the smoothed line wherever it is drawn", () => {
@@ -108,11 +138,11 @@ describe("y ranges", () => {
     });
     const s = segments({ run: "a", role: "loss", x: range(n, (i) => i), last, smoothed });
     const trimmed = s.map((one) => ({ ...one, p1: 0.3, p99: 0.32 }));
-    expect(roleExtent(trimmed, "loss", null, "auto").range![1]).toBeGreaterThanOrEqual(14);
-    expect(roleExtent(trimmed, "loss", null, "robust").range![1]).toBeLessThan(1);
+    expect(extentOf(trimmed, "loss", null, "auto").range![1]).toBeGreaterThanOrEqual(14);
+    expect(extentOf(trimmed, "loss", null, "robust").range![1]).toBeLessThan(1);
     // It lags behind a fall, so in a window it may lie above every point.
     const window = { from: 10, to: n };
-    expect(roleExtent(trimmed, "loss", window, "full").range![1]).toBeCloseTo(smoothed[10]!, 4);
+    expect(extentOf(trimmed, "loss", window, "full").range![1]).toBeCloseTo(smoothed[10]!, 4);
   });
 
   it("let a smoothed line go that is orders of magnitude away", () => {
@@ -120,7 +150,7 @@ describe("y ranges", () => {
     const last = range(n, (i) => (i > 280 ? 1e9 : 2 + i / n));
     const s = segments({ run: "a", role: "loss", x: range(n, (i) => i), last, smoothed: last });
     const trimmed = s.map((one) => ({ ...one, p1: 2, p99: 3 }));
-    expect(roleExtent(trimmed, "loss", null, "auto").range![1]).toBeLessThan(4);
+    expect(extentOf(trimmed, "loss", null, "auto").range![1]).toBeLessThan(4);
   });
 
   it("follow the healthy runs where one of several has diverged", () => {
@@ -131,14 +161,14 @@ describe("y ranges", () => {
       last: range(50, (i) => level + i / 50),
     });
     const s = segments(flat("a", 2), flat("b", 2.1), flat("c", 1e20));
-    const extent = roleExtent(s, "loss", null, "auto");
+    const extent = extentOf(s, "loss", null, "auto");
     expect(extent.range![1]).toBeLessThan(4);
     expect(extent.clipped).toMatchObject({ above: 50 });
   });
 
   it("count what a log axis cannot show", () => {
     const s = segments({ run: "a", role: "grad_norm", x: [1, 2, 3], last: [0, 1, 10] });
-    const extent = roleExtent(s, "grad_norm", null, "full");
+    const extent = extentOf(s, "grad_norm", null, "full");
     expect(extent.range).toEqual([0, 1]);
     expect(extent.nonPositive).toBe(1);
   });
@@ -146,14 +176,14 @@ describe("y ranges", () => {
   it("are of finite width for a constant", () => {
     for (const role of ["loss", "grad_norm", "lr", "loss_scale"] as const) {
       const s = segments({ run: "a", role, x: [1, 2], last: [4, 4] });
-      const [lo, hi] = roleExtent(s, role, null, "full").range!;
+      const [lo, hi] = extentOf(s, role, null, "full").range!;
       expect(hi).toBeGreaterThan(lo);
     }
   });
 
   it("look only at the window", () => {
     const s = segments({ run: "a", role: "loss", x: [0, 10, 20], last: [100, 2, 3] });
-    expect(roleExtent(s, "loss", { from: 5, to: 25 }, "full").range).toEqual([2, 3]);
+    expect(extentOf(s, "loss", { from: 5, to: 25 }, "full").range).toEqual([2, 3]);
   });
 
   it("mark a zone without any finite value as empty", () => {
@@ -164,14 +194,14 @@ describe("y ranges", () => {
       last: [Number.NaN, Number.NaN],
       nonfinite: { idx: [0, 1], nan: [1, 0], posinf: [0, 3], neginf: [0, 0] },
     });
-    expect(planOverlay(input({ segments: s })).zones[0]!.empty).toBe(true);
+    expect(planChart(input({ segments: s })).zones[0]!.empty).toBe(true);
     expect(describeNonFinite(s)).toBe("NaN at 1 logged point and +Inf at 3 logged points");
   });
 
   it("keep ticks inside the zone", () => {
     const roles = ["loss", "lr"] as const;
     const s = segments(curve("a"), { run: "a", role: "lr", x: [0, 990], last: [0, 1e-3] });
-    const { zones } = planOverlay(input({ segments: s, roles }));
+    const { zones } = planChart(input({ segments: s, roles }));
     for (const zone of zones) {
       const [min, max] = zone.range;
       for (const tick of zone.ticks) {
@@ -191,7 +221,7 @@ describe("pixel columns", () => {
       x: range(1000, (i) => i),
       last: range(1000, (i) => (i === 501 ? 99 : i % 2 ? Number.NaN : 1)),
     });
-    const c = pixelColumns(s!, 0, 999, 0.1, 0);
+    const c = pixelColumns(s!, 0, 999, { scale: 0.1, offset: 0 });
     expect(c.n).toBe(100);
     expect(Math.max(...c.hi.slice(0, c.n))).toBe(99);
     expect([...c.lo.slice(0, c.n)].every((v) => v === v)).toBe(true);
@@ -199,14 +229,14 @@ describe("pixel columns", () => {
 
   it("take one point more on either side of the window", () => {
     const [s] = segments(curve("a"));
-    const c = pixelColumns(s!, 105, 205, 1, 0);
+    const c = pixelColumns(s!, 105, 205, { scale: 1, offset: 0 });
     expect([...c.x.slice(0, c.n)]).toEqual([100, 110, 120, 130, 140, 150, 160, 170, 180, 190, 200, 210]);
   });
 });
 
 describe("breaks in time", () => {
   const brokenOf = (s: TestSegment, breaks: Breaks) => {
-    const c = pixelColumns(segments(s)[0]!, 0, 1e5, 1, 0, breaks);
+    const c = pixelColumns(segments(s)[0]!, 0, 1e5, { scale: 1, offset: 0, breaks });
     return [...c.x.slice(0, c.n)].filter((_, i) => c.broken[i]);
   };
   const run = (x: number[]): TestSegment => ({ run: "a", role: "loss", x, last: x.map(() => 1) });
@@ -236,7 +266,7 @@ describe("a superseded band", () => {
   });
   const drawn = (old: TestSegment, front: TestSegment) => {
     const cover: Cover = new Map();
-    coverOf(pixelColumns(segments(front)[0]!, 0, 1, 1, 0), up, 0, cover);
+    coverOf(pixelColumns(segments(front)[0]!, 0, 1, { scale: 1, offset: 0 }), up, 0, cover);
     const strokes: [number, number][] = [];
     let from = 0;
     const ctx = {
@@ -249,7 +279,7 @@ describe("a superseded band", () => {
       lineTo: (_x: number, at: number) => strokes.push([from, at]),
     } as unknown as CanvasRenderingContext2D;
     const style = { colour: "#000000", alpha: 1 };
-    paintBandBehind(ctx, pixelColumns(segments(old)[0]!, 0, 1, 1, 0), up, 0, style, cover);
+    paintBandBehind(ctx, pixelColumns(segments(old)[0]!, 0, 1, { scale: 1, offset: 0 }), up, 0, style, cover);
     return strokes;
   };
 
@@ -306,19 +336,19 @@ describe("marks", () => {
 
   it("show a restart once, though every role has its branch", () => {
     const s = segments(curve("a"), old, { ...old, role: "lr", x: [505, 600] });
-    const marks = findMarks(s, "step", new Map([["a", [500]]]));
+    const marks = marksIn(s, "step", new Map([["a", [500]]]));
     expect(marks).toHaveLength(1);
     expect(marks[0]).toMatchObject({ kind: "restart", x: 500, span: { from: 500, to: 600 } });
   });
 
   it("show a restart that superseded nothing", () => {
-    const marks = findMarks(segments(curve("a")), "step", new Map([["a", [300]]]));
+    const marks = marksIn(segments(curve("a")), "step", new Map([["a", [300]]]));
     expect(marks).toMatchObject([{ kind: "restart", x: 300 }]);
   });
 
   it("put it in time where the curve goes on", () => {
     const s = segments({ ...curve("a", 3), x: [0, 100, 900] }, { ...old, x: [110, 300] });
-    expect(findMarks(s, "relative", new Map())[0]!.x).toBe(900);
+    expect(marksIn(s, "relative", new Map())[0]!.x).toBe(900);
   });
 
   it("say what was not finite, and where", () => {
@@ -329,7 +359,7 @@ describe("marks", () => {
       last: [1, Number.NaN, Number.NaN],
       nonfinite: { idx: [1, 2], nan: [1, 1], posinf: [0, 0], neginf: [0, 0] },
     });
-    expect(findMarks(s, "step", new Map())).toMatchObject([
+    expect(marksIn(s, "step", new Map())).toMatchObject([
       { kind: "nonfinite", x: 2, title: "a: loss was NaN at 2 logged points between step 2 and step 3." },
     ]);
   });
@@ -341,7 +371,7 @@ describe("marks in a zoomed window", () => {
   const known = new Map([["a", [500]]]);
 
   it("do not state the window's ends as the branch's", () => {
-    const marks = findMarks(
+    const marks = marksIn(
       segments({ ...curve("a"), x: range(100, (i) => 400 + i) }, old),
       "step",
       known,
@@ -352,7 +382,7 @@ describe("marks in a zoomed window", () => {
 
   it("show no restart where only the window begins, amid a branch", () => {
     const current = { ...curve("a", 50), x: range(50, (i) => 501 + i) };
-    expect(findMarks(segments(current, old), "step", known, { from: 500.5, to: 600 })).toEqual([]);
+    expect(marksIn(segments(current, old), "step", known, { from: 500.5, to: 600 })).toEqual([]);
   });
 });
 
@@ -364,7 +394,7 @@ describe("pills of what is not finite", () => {
     last: range(n, (i) => (at.includes(i) ? Number.NaN : 2)),
     nonfinite: { idx: [...at], nan: at.map(() => 1), posinf: at.map(() => 0), neginf: at.map(() => 0) },
   });
-  const marksOf = (s: TestSegment) => findMarks(segments(s), "step", new Map());
+  const marksOf = (s: TestSegment) => marksIn(segments(s), "step", new Map());
 
   it("are about the loss, not about a grad norm whose updates were skipped", () => {
     expect(marksOf(broken("grad_norm", [1, 2]))).toEqual([]);
@@ -381,14 +411,14 @@ describe("pills of what is not finite", () => {
 
   it("lead to a stretch with context that is never nearly the whole run", () => {
     const few = segments(broken("loss", [150, 151, 160]));
-    expect(windowAround(findMarks(few, "step", new Map()), few, "step")).toEqual({ from: 130, to: 180 });
+    expect(windowAround(marksIn(few, "step", new Map()), few, "step")).toEqual({ from: 130, to: 180 });
     const most = segments(
       broken(
         "loss",
         range(600, (i) => 400 + i),
       ),
     );
-    const { from, to } = windowAround(findMarks(most, "step", new Map()), most, "step");
+    const { from, to } = windowAround(marksIn(most, "step", new Map()), most, "step");
     expect(to - from).toBeLessThan(510);
     expect(from).toBeLessThan(400);
     expect(to).toBeGreaterThan(400);

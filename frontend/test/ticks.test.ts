@@ -1,9 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { learningRateTicks, linearTicks, log2Ticks, log10Ticks, niceStep, xTicks } from "../src/chart/ticks";
+import { xScale } from "../src/chart/xscale";
 import type { XAxis } from "../src/roles";
 
 const labels = (ticks: readonly { label: string }[]) => ticks.map((t) => t.label);
-const steps = (lo: number, hi: number, most = 8, axis: XAxis = "step") => labels(xTicks(axis, lo, hi, most));
+const steps = (lo: number, hi: number, most = 8, axis: XAxis = "step") =>
+  labels(xTicks(xScale(axis, false, { from: lo, to: hi }), most));
 
 describe("x ticks", () => {
   it("are in k from 10,000 up, and never mixed", () => {

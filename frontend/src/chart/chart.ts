@@ -406,7 +406,9 @@ export class Chart {
 
 /** The zone a height (CSS px from the plot's top) belongs to; in Merged the first one. */
 const zoneAt = (plan: Plan, y: number): Zone | undefined =>
-  plan.layout === "merged" ? plan.zones[0] : (plan.zones.find((z) => y <= z.band.bottom + 15) ?? plan.zones.at(-1));
+  plan.layout === "merged"
+    ? plan.zones[0]
+    : (plan.zones.find((z) => y <= z.band.bottom + 15) ?? plan.zones.at(-1));
 
 /** Vertical distance (CSS px) of a run's points from the pointer, in the zone the pointer is in. */
 function distanceTo(row: Reading, plan: Plan, height: number, top: number): number {

@@ -79,13 +79,7 @@ export function drawLit(p: Painting, lit: string): void {
   ctx.restore();
 }
 
-function drawZone(
-  p: Painting,
-  zone: Zone,
-  y: YScale,
-  order: readonly DrawnRun[],
-  lit: string | null,
-): void {
+function drawZone(p: Painting, zone: Zone, y: YScale, order: readonly DrawnRun[], lit: string | null): void {
   const { ctx, plan, scene, ratio } = p;
   const density = densityOf(scene.runs.length, ratio);
   const style = ROLE_STYLE[zone.role];

@@ -13,7 +13,7 @@ export interface AxisPlace {
 const LEFT = { lanes: 54, panel: 46 };
 const INNER = 46;
 const OUTER = 50;
-const RIGHT = { lanes: 20, panel: 16, merged: 20 };
+const RIGHT = { lanes: 20, panel: 22, merged: 20 };
 
 export const TOP: Record<Layout, number> = { lanes: 28, merged: 66, panel: 20 };
 export const BOTTOM: Record<Layout, number> = { lanes: 38, merged: 38, panel: 24 };

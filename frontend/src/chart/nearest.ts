@@ -43,7 +43,13 @@ export function readAt(
     const own = roles.map((role) => [role, index.of(role, run).filter((s) => s.n > 0)] as const);
     const only = (keep: (s: Segment) => boolean) =>
       own.map(([role, list]) => [role, list.filter(keep)] as const);
-    const now = readRun(only((s) => s.current), run, false, x, reach);
+    const now = readRun(
+      only((s) => s.current),
+      run,
+      false,
+      x,
+      reach,
+    );
     if (now) rows.push(now);
     else if (own.some(([, list]) => list.some((s) => s.current && s.x[s.n - 1]! < x))) ended++;
     const old = only((s) => !s.current && s.x[0]! - reach / 3 <= x && x <= s.x[s.n - 1]! + reach / 3);
@@ -93,6 +99,12 @@ function readRole(segments: readonly Segment[], x: number, reach: number, held: 
     }
   }
   return x >= first - reach && x <= end + reach ? best : null;
+}
+
+/** The value logged nearest to a position; null before a run's first point and after its last. */
+export function loggedAt(segments: readonly Segment[], x: number): number | null {
+  const current = segments.filter((s) => s.current && s.n > 0);
+  return readRole(current, x, 0, false)?.value ?? null;
 }
 
 export function loggedValue(s: Segment, i: number): number {

@@ -61,7 +61,7 @@ export const OVERFLOW_RUG = 4;
 export const OVERFLOW_ROWS = 4;
 const RUG_GAP = 2;
 /** CSS px a tick label wants along its axis. */
-const TICK_ROOM = { x: 92, loss: 42, lane: 20, panel: 34, merged: 54, log: 34 };
+const TICK_ROOM = { x: 92, loss: 42, lane: 20, panel: 28, merged: 54, log: 34 };
 
 export function planChart(input: PlanInput): Plan {
   const { roles, layout, width, height } = input;
@@ -115,7 +115,10 @@ function extentOf(input: PlanInput, role: ChartRole): Measured {
   if (!found) {
     const own = seriesIndex(segments).role(role);
     const transform = transformFor(role, scales, own);
-    found = { transform, extent: roleExtent(own, { role, transform, window: loaded, y, range: ranges[role] }) };
+    found = {
+      transform,
+      extent: roleExtent(own, { role, transform, window: loaded, y, range: ranges[role] }),
+    };
     known.set(key, found);
   }
   return found;
@@ -222,6 +225,14 @@ export function zoneScale(zone: Zone, top: number, height: number) {
 /** The value (in the role's unit) at a height of the plot, CSS px from its top. */
 export function valueAt(zone: Zone, y: number, height: number): number {
   const [min, max] = zone.range;
-  const t = max - (y / height) * (max - min);
-  return zone.transform === "linear" ? t : (zone.transform === "log2" ? 2 : 10) ** t;
+  return untransformed(zone, max - (y / height) * (max - min));
 }
+
+const untransformed = ({ transform }: Zone, t: number): number =>
+  transform === "linear" ? t : (transform === "log2" ? 2 : 10) ** t;
+
+/** The y ranges that a plan shows, in the roles' own units. */
+export const rangesOf = (plan: Plan): Ranges =>
+  Object.fromEntries(
+    plan.zones.filter((z) => !z.empty).map((z) => [z.role, z.shown.map((t) => untransformed(z, t))]),
+  );

@@ -43,7 +43,11 @@ function decimalsOf(step: number): number {
 
 export function linearTicks(lo: number, hi: number, most: number): Tick[] {
   const size = Math.max(Math.abs(lo), Math.abs(hi));
-  const exponents = size >= 1e5 || size < 1e-3;
+  if (size >= 1e4 && size < 1e7) {
+    const step = niceStep(hi - lo, most);
+    return multiples(lo, hi, step).map((at) => ({ at, label: countLabel(at, step, size) }));
+  }
+  const exponents = size >= 1e7 || size < 1e-3;
   // 1.75e23 is too wide for the axis.
   const step = exponents ? niceStep(hi - lo, most, [1, 2, 5, 10]) : niceStep(hi - lo, most);
   const decimals = decimalsOf(step);
@@ -227,7 +231,8 @@ const DURATION_UNITS: readonly [below: number, by: number, unit: string][] = [
 ];
 
 const LOG_DURATIONS = [
-  0.01, 0.1, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 259_200, 604_800, 2_592_000,
+  0.01, 0.1, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 259_200, 604_800,
+  2_592_000,
 ];
 
 function durationLabel(s: number): string {

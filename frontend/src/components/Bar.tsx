@@ -1,6 +1,7 @@
-import { X_AXES, type XAxis } from "../roles";
+import { canBeLog, X_AXES, type XAxis } from "../roles";
 import { isLive } from "../selection";
 import type { Session, SessionState } from "../session";
+import { CHARTS } from "../state";
 import { formatSmoothing, text } from "../text";
 import type { ThemeName } from "../theme";
 import { useNow } from "./clock";
@@ -15,6 +16,21 @@ export function Bar({ session, state, theme }: { session: Session; state: Sessio
   return (
     <header class="bar" data-testid="bar">
       <h1>{text.title}</h1>
+      <fieldset class="toggle" aria-label={text.views.label} data-testid="views">
+        {CHARTS.map((chart) => (
+          <button
+            key={chart}
+            type="button"
+            disabled={!state.answer?.runs.length}
+            aria-pressed={view.chart === chart}
+            data-view={chart}
+            title={text.views.titles[chart]}
+            onClick={() => session.setView({ chart })}
+          >
+            {text.views.names[chart]}
+          </button>
+        ))}
+      </fieldset>
       <span class="rule" />
       <label class="field" title={text.x.title}>
         <span>{text.x.label}</span>
@@ -35,6 +51,16 @@ export function Bar({ session, state, theme }: { session: Session; state: Sessio
             </option>
           ))}
         </select>
+      </label>
+      <label class="field check" title={canBeLog(session.x) ? text.chart.logXTitle : text.chart.noLogX}>
+        <input
+          type="checkbox"
+          data-testid="log-x"
+          disabled={idle || !canBeLog(session.x)}
+          checked={view.logX && canBeLog(session.x)}
+          onChange={(e) => session.setView({ logX: e.currentTarget.checked })}
+        />
+        <span>{text.chart.logX}</span>
       </label>
       <label class="field" title={text.smoothing.title}>
         <span>{text.smoothing.label}</span>

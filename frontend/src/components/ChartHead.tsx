@@ -1,46 +1,40 @@
-import { nonFiniteRoles, overflowRuns } from "../chart/plan";
+import { coloursAreRoles } from "../chart/canvas";
+import { nonFiniteRoles, type Plan, rangesOf } from "../chart/plan";
 import type { Scene } from "../chart/scene";
-import { isOverlayRole, ROLE_STYLE } from "../roles";
+import { seriesIndex } from "../chart/series";
+import { type OverlayRole, ROLE_STYLE } from "../roles";
 import type { Session } from "../session";
-import { type Mode, Y_RANGES, type YRange } from "../state";
+import { COLUMNS, type Mode, Y_RANGES, type YRange } from "../state";
 import { text } from "../text";
+import { LockIcon } from "./icons";
 import { LineSample } from "./LineSample";
 
-export function ChartHead({ session, scene }: { session: Session; scene: Scene }) {
+export function ChartHead({ session, scene, plan }: { session: Session; scene: Scene; plan: Plan | null }) {
   const { view } = session.state;
-  const setMode = (mode: Mode) => session.setView(scene.runs.length === 1 ? { one: mode } : { many: mode });
+  const stacked = scene.layout === "panel";
   return (
     <div class="chart-head">
       <Legend scene={scene} />
       <span class="spring" />
-      {scene.zoom && (
+      {stacked && (
+        <span class="hint">
+          {text.chart.gestures[0]}
+          <kbd>{text.chart.gestures[1]}</kbd>
+          {text.chart.gestures[2]}
+        </span>
+      )}
+      {session.narrowed && (
         <button
           type="button"
           class="link"
           data-testid="reset-zoom"
           title={text.chart.resetTitle}
-          onClick={() => session.setView({ from: null, to: null })}
+          onClick={() => session.showAll()}
         >
           {text.chart.resetZoom}
         </button>
       )}
-      <span class="field">
-        <span id="axes-label">{text.chart.axes}</span>
-        <fieldset class="toggle" aria-labelledby="axes-label" data-testid="mode-toggle">
-          {(["lanes", "merged"] as const).map((mode) => (
-            <button
-              key={mode}
-              type="button"
-              aria-pressed={scene.mode === mode}
-              data-mode={mode}
-              title={text.chart.modeTitles[mode]}
-              onClick={() => setMode(mode)}
-            >
-              {text.chart.modes[mode]}
-            </button>
-          ))}
-        </fieldset>
-      </span>
+      {stacked ? <Columns session={session} /> : <Modes session={session} scene={scene} />}
       <label class="field" title={text.chart.yRangeTitle}>
         <span>{text.chart.yRange}</span>
         <select
@@ -54,8 +48,86 @@ export function ChartHead({ session, scene }: { session: Session; scene: Scene }
             </option>
           ))}
         </select>
+        <Lock session={session} plan={plan} />
       </label>
     </div>
+  );
+}
+
+/** Up to so many runs their metrics can be told apart in one frame. */
+const MOST_MERGED = 3;
+
+function Modes({ session, scene }: { session: Session; scene: Scene }) {
+  const many = scene.runs.length > MOST_MERGED;
+  const setMode = (mode: Mode) => session.setView(scene.runs.length === 1 ? { one: mode } : { many: mode });
+  return (
+    <span class="field">
+      <span id="axes-label">{text.chart.axes}</span>
+      <fieldset class="toggle" aria-labelledby="axes-label" data-testid="mode-toggle">
+        {(["lanes", "merged"] as const).map((mode) => (
+          <button
+            key={mode}
+            type="button"
+            aria-pressed={scene.layout === mode}
+            data-mode={mode}
+            class={mode === "merged" && many ? "less" : ""}
+            title={
+              mode === "merged" && many ? text.chart.many(scene.runs.length) : text.chart.modeTitles[mode]
+            }
+            onClick={() => setMode(mode)}
+          >
+            {text.chart.modes[mode]}
+          </button>
+        ))}
+      </fieldset>
+    </span>
+  );
+}
+
+function Columns({ session }: { session: Session }) {
+  return (
+    <span class="field columns">
+      <span>{text.chart.panels}</span>
+      <fieldset
+        class="toggle"
+        aria-label={`${text.chart.panels} · ${text.chart.columns}`}
+        data-testid="columns"
+      >
+        {COLUMNS.map((columns) => (
+          <button
+            key={columns}
+            type="button"
+            aria-pressed={session.state.view.columns === columns}
+            onClick={() => session.setView({ columns })}
+          >
+            {columns}
+          </button>
+        ))}
+      </fieldset>
+      <span>{text.chart.columns}</span>
+    </span>
+  );
+}
+
+/** Holds the y ranges that are on the screen, or lets them go. */
+function Lock({ session, plan }: { session: Session; plan: Plan | null }) {
+  const { yLock } = session.state.view;
+  const title = yLock ? text.chart.unlock : text.chart.lock;
+  return (
+    <button
+      type="button"
+      class="button square small"
+      data-testid="y-lock"
+      aria-pressed={yLock}
+      aria-label={title}
+      title={title}
+      disabled={!plan}
+      onClick={() =>
+        session.setView(yLock ? { yLock: false, ranges: {} } : { yLock: true, ranges: rangesOf(plan!) })
+      }
+    >
+      <LockIcon open={!yLock} />
+    </button>
   );
 }
 
@@ -63,10 +135,11 @@ export function ChartHead({ session, scene }: { session: Session; scene: Scene }
 const CROWDED = 700;
 
 function Legend({ scene }: { scene: Scene }) {
-  const merged = scene.mode === "merged";
-  const coloured = merged && scene.runs.length === 1;
+  const merged = scene.layout === "merged";
+  const coloured = coloursAreRoles(scene);
   const old = scene.segments.some((s) => !s.current && s.n > 0);
-  const curves = scene.segments.filter((s) => isOverlayRole(s.role) && ROLE_STYLE[s.role].shape === "curve");
+  const index = seriesIndex(scene.segments);
+  const curves = scene.roles.filter((role) => ROLE_STYLE[role].smooth).flatMap((role) => index.role(role));
   const crowded = curves.some((s) => !s.raw || s.n > CROWDED);
   return (
     <div class="legend" data-testid="legend">
@@ -78,7 +151,7 @@ function Legend({ scene }: { scene: Scene }) {
             data-role={role}
             style={coloured ? { color: `var(--${role})` } : {}}
           >
-            <LineSample of={role} />
+            <LineSample of={role as OverlayRole} />
             {text.axisTitle[role]}
           </span>
         ))
@@ -123,7 +196,7 @@ function Legend({ scene }: { scene: Scene }) {
 
 /** What the short ticks at the bottom of the frame stand for; Lanes say it in their titles. */
 function Ticks({ scene, coloured }: { scene: Scene; coloured: boolean }) {
-  const overflow = scene.roles.includes("loss_scale") && overflowRuns(scene.segments).length > 0;
+  const overflow = scene.roles.includes("loss_scale") && seriesIndex(scene.segments).overflowRuns.length > 0;
   return (
     <>
       {overflow && (
@@ -132,8 +205,8 @@ function Ticks({ scene, coloured }: { scene: Scene; coloured: boolean }) {
           {text.chart.overflow}
         </span>
       )}
-      {nonFiniteRoles(scene.segments).map((role) => {
-        const own = scene.segments.filter((s) => s.role === role);
+      {nonFiniteRoles(scene).map((role) => {
+        const own = seriesIndex(scene.segments).role(role);
         const nan = own.some((s) => s.nonfinite?.nan.some((n) => n > 0));
         const colour = role === "loss" ? "var(--critical)" : coloured ? `var(--${role})` : "currentColor";
         return (

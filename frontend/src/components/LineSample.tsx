@@ -1,7 +1,7 @@
-import { type OverlayRole, ROLE_STYLE } from "../roles";
+import { type ChartRole, ROLE_STYLE } from "../roles";
 
 /** A short piece of the line as the chart draws it, in the text's colour. */
-export function LineSample({ of: role }: { of: OverlayRole }) {
+export function LineSample({ of: role }: { of: ChartRole }) {
   const style = ROLE_STYLE[role];
   const path = role === "loss_scale" ? "M1 9h6V3h8v6h6" : "M1 6h21";
   return (

@@ -5,13 +5,13 @@ import type { Scene } from "../chart/scene";
 import type { MissingSeries } from "../decode";
 import { remarks } from "../findings";
 import { formatValue } from "../format";
-import { OVERLAY_ROLES, type OverlayRole } from "../roles";
+import { type ChartRole, OVERLAY_ROLES } from "../roles";
 import { text } from "../text";
 
 interface Note {
   readonly key: string;
   readonly testid: string;
-  readonly role?: OverlayRole;
+  readonly role?: ChartRole;
   readonly sentence: string;
 }
 
@@ -52,7 +52,7 @@ function collectNotes(scene: Scene, plan: Plan | null, missing: readonly Missing
   }
   for (const zone of plan?.zones ?? []) {
     // Lanes say it in their titles.
-    const clipped = plan?.mode === "merged" && zone.clipped && clippedSentence(zone.clipped, zone.role);
+    const clipped = plan?.layout === "merged" && zone.clipped && clippedSentence(zone.clipped, zone.role);
     const parts = [clipped, zone.nonPositive > 0 && text.chart.nonPositive(zone.nonPositive)].filter(Boolean);
     if (parts.length) {
       notes.push({
@@ -109,7 +109,7 @@ function collectNotes(scene: Scene, plan: Plan | null, missing: readonly Missing
   return notes;
 }
 
-export function clippedSentence(c: Clipped, role: OverlayRole): string {
+export function clippedSentence(c: Clipped, role: ChartRole): string {
   return [
     c.above ? text.chart.clippedAbove(c.exact, c.above, formatValue(c.max, role)) : "",
     c.below ? text.chart.clippedBelow(c.exact, c.below, formatValue(c.min, role)) : "",

@@ -1,6 +1,6 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
+import type { CursorAt } from "../chart/chart";
 import { countRuns } from "../chart/nearest";
-import type { CursorAt } from "../chart/overlay";
 import type { Scene } from "../chart/scene";
 import { formatPosition, formatValue } from "../format";
 import { middleEllipsis } from "../names";
@@ -20,7 +20,8 @@ export function Tooltip({
 }: {
   cursor: CursorAt;
   scene: Scene;
-  panel: { width: number; height: number };
+  /** What of the container is seen, CSS px. */
+  panel: { readonly width: number; readonly height: number; readonly top?: number };
 }) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
@@ -31,9 +32,10 @@ export function Tooltip({
     const rightRoom = panel.width - cursor.left - AWAY;
     const onLeft = leftRoom >= w + 4 || leftRoom > rightRoom;
     const left = onLeft ? cursor.left - AWAY - w : cursor.left + AWAY;
-    const top = cursor.top - h - 12 < 4 ? cursor.top + 16 : cursor.top - h - 12;
+    const first = (panel.top ?? 0) + 4;
+    const top = cursor.top - h - 12 < first ? cursor.top + 16 : cursor.top - h - 12;
     el.style.left = `${Math.round(Math.max(4, Math.min(panel.width - w - 4, left)))}px`;
-    el.style.top = `${Math.round(Math.max(4, Math.min(panel.height - h - 4, top)))}px`;
+    el.style.top = `${Math.round(Math.max(first, Math.min((panel.top ?? 0) + panel.height - h - 4, top)))}px`;
   });
   const { rows, ended } = cursor.readings;
   if (rows.length === 0) return null;
@@ -46,6 +48,8 @@ export function Tooltip({
     ended > 0 ? text.tooltip.ended(ended) : "",
   ].filter(Boolean);
   const roles = scene.roles.filter((role) => rows.some((row) => row.cells[role]));
+  // In a panel of its own the one metric is named once, above its values.
+  const alone = scene.layout === "panel" ? (scene.roles[0] ?? null) : null;
   return (
     <div
       class="tooltip"
@@ -58,10 +62,10 @@ export function Tooltip({
         <span>
           {text.x.caption[scene.x]} {formatPosition(lead.x, scene.x)}
         </span>
-        <span>{text.tooltip.logged}</span>
+        <span>{alone ? text.axisTitle[alone] : text.tooltip.logged}</span>
       </div>
       <table>
-        <thead>
+        <thead hidden={alone !== null}>
           <tr>
             <th>{text.tooltip.run}</th>
             {apart && <th class="right">{text.x.caption[scene.x]}</th>}

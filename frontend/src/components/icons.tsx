@@ -43,6 +43,13 @@ export const RestartIcon = () => (
   </Icon>
 );
 
+export const LockIcon = ({ open }: { open: boolean }) => (
+  <Icon>
+    <rect x="2.5" y="6.5" width="9" height="6" rx="1" />
+    <path d={open ? "M4.5 6.5V4a2.5 2.5 0 0 1 4.8-1" : "M4.5 6.5V4a2.5 2.5 0 0 1 5 0v2.5"} />
+  </Icon>
+);
+
 export const MoonIcon = () => (
   <Icon>
     <path d="M11.8 8.6A5.2 5.2 0 0 1 5.4 2.2a5.2 5.2 0 1 0 6.4 6.4Z" />

@@ -2,8 +2,8 @@
 
 import type { Severity, Verdict } from "../api";
 import { formatAge, formatCount, formatDecay } from "../format";
-import type { OverlayRole, Role, XAxis } from "../roles";
-import type { Mode, YRange } from "../state";
+import type { ChartRole, Role, Transform, XAxis } from "../roles";
+import type { ChartKind, Mode, YRange } from "../state";
 import type { ThemeName } from "../theme";
 
 const plural = (n: number, one: string, many = `${one}s`): string =>
@@ -35,10 +35,20 @@ export const en = {
   title: "Training Health",
   list,
   role: (role: Role): string => ROLE_NAMES[role] ?? role,
-  axisTitle: { loss: "loss", grad_norm: "grad norm", lr: "lr", loss_scale: "loss scale" } satisfies Record<
-    OverlayRole,
-    string
-  >,
+  axisTitle: {
+    loss: "loss",
+    grad_norm: "grad norm",
+    eval_loss: "eval loss",
+    lr: "lr",
+    throughput: "throughput",
+    loss_scale: "loss scale",
+    step_time: "step time",
+    accuracy: "accuracy",
+    eval_accuracy: "eval accuracy",
+    reward: "reward",
+    kl: "KL",
+    clip_fraction: "clip fraction",
+  } satisfies Record<ChartRole, string>,
   x: {
     label: "x",
     title: "What the x axis counts",
@@ -85,7 +95,9 @@ export const en = {
     ] as readonly (readonly [string, string])[],
     mouse: [
       ["drag", "zoom to a stretch"],
-      ["shift-drag", "pan"],
+      ["ctrl-drag, alt-drag", "zoom y"],
+      ["shift-drag, wheel sideways", "pan"],
+      ["ctrl-wheel, pinch", "zoom around the pointer"],
       ["double-click", "show everything again"],
       ["shift-click on a box", "show or hide all runs from the last one on"],
     ] as readonly (readonly [string, string])[],
@@ -181,7 +193,28 @@ export const en = {
     Verdict,
     string
   >,
+  views: {
+    label: "View",
+    names: { overlay: "Overlay", stacked: "Stacked" } satisfies Record<ChartKind, string>,
+    titles: {
+      overlay: "Loss, grad norm, lr and loss scale in one frame",
+      stacked: "A panel for each metric",
+    } satisfies Record<ChartKind, string>,
+  },
   chart: {
+    logX: "log x",
+    logXTitle: "Logarithmic x axis",
+    noLogX: "A time of day has no logarithm",
+    panels: "Panels",
+    columns: "columns",
+    lock: "Keep the y ranges as they are now",
+    unlock: "Let the y ranges follow the data again",
+    gestures: [
+      "drag to zoom · ctrl-drag for y · double-click to reset · ",
+      "shift",
+      "-drag to pan",
+    ] as readonly [string, string, string],
+    many: (n: number) => `Lanes tell ${formatCount(n)} runs apart better`,
     axes: "Axes",
     modes: { lanes: "Lanes", merged: "Merged" } satisfies Record<Mode, string>,
     modeTitles: {
@@ -197,8 +230,12 @@ export const en = {
     band: "raw, min–max per pixel",
     raw: "raw",
     superseded: "superseded by a restart",
-    log10: "log",
-    log2: "log₂",
+    scales: { linear: "linear", log10: "log", log2: "log₂" } satisfies Record<Transform, string>,
+    scaleTitle: (role: string, log: boolean) =>
+      log
+        ? `The y axis of ${role} is logarithmic: make it linear`
+        : `The y axis of ${role} is linear: make it logarithmic`,
+    leftOfLog: (n: number) => `${plural(n, "point")} at or before 0 not on a log axis`,
     overflowTicks: "ticks below = overflow",
     nonFiniteTicks: "red ticks = NaN or Inf",
     overflow: "overflow",
@@ -216,7 +253,7 @@ export const en = {
       `${formatCount(drawn)} of ${formatCount(all)} chosen runs are drawn: those with findings first, then the newest.`,
     drawAll: "draw all",
     loading: "Reading the logs…",
-    help: "Drag to zoom, double-click or Esc to reset, shift-drag to pan, arrow keys to move the cursor.",
+    help: "Drag to zoom, ctrl-drag to zoom y, double-click or Esc to reset, shift-drag to pan, arrow keys to move the cursor.",
     summary: (runs: string, roles: string, axis: string, from: string, to: string, values: string) =>
       `Overlay of ${roles} for ${runs}, ${axis} ${from} to ${to}.${values ? ` ${values}` : ""}`,
     lastValue: (run: string, role: string, value: string) => `${run}: last ${role} ${value}.`,

@@ -43,7 +43,7 @@ vi.mock("uplot", () => ({
   },
 }));
 
-const { OverlayChart } = await import("../src/chart/overlay");
+const { Chart } = await import("../src/chart/chart");
 
 beforeEach(() => {
   made.length = 0;
@@ -58,22 +58,36 @@ function scene(run: string, roles: readonly OverlayRole[]): Scene {
     segments: decodeSeries(encode(roles.map((role) => ({ run, role, x, last: [1, 2, 3] })))).segments,
     runs: [{ info, run, label: run, colour: "#000000" }],
     roles,
-    mode: "merged",
+    layout: "merged",
     x: "step",
+    logX: false,
     zoom: null,
     loaded: null,
     y: "auto",
+    scales: {},
+    ranges: {},
     smoothing: 0,
     totalSteps: null,
     pending: false,
-    hovered: null,
+    findings: new Map(),
+    selected: null,
     theme: "light",
   };
 }
 
 function chart() {
-  const events = { onZoom() {}, onReset() {}, onLayout() {}, onCursor() {} };
-  const one = new OverlayChart({ append() {} } as unknown as HTMLElement, events);
+  const nothing = () => {};
+  const events = {
+    onZoom: nothing,
+    onRange: nothing,
+    onReset: nothing,
+    onLayout: nothing,
+    onCursor: nothing,
+    onMark: nothing,
+    onMove: nothing,
+  };
+  const host = { append: nothing, addEventListener: nothing } as unknown as HTMLElement;
+  const one = new Chart(host, events);
   one.resize(900, 500);
   return one;
 }
