@@ -32,7 +32,7 @@ describe("the two languages", () => {
       ".help.keys.3.0",
       ".help.keys.4.0",
       ".help.keys.5.0",
-      ".chart.log2",
+      ".chart.scales.log2",
       ".tooltip.notLogged",
     ]);
   });

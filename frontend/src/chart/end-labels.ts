@@ -26,9 +26,12 @@ const SIZE = 11;
 const APART = 14;
 const GAP = 9;
 
-/** One run: every role is labelled. Several: the first zone tells which is which. */
+/**
+ * One run: every role is labelled. Several: the first zone tells which is which. A panel has no room beside its
+ * data; the value is in its head.
+ */
 export const wantsLabels = (p: Painting, zone: Zone): boolean =>
-  p.scene.runs.length === 1 || zone === p.plan.zones[0];
+  p.plan.layout !== "panel" && (p.scene.runs.length === 1 || zone === p.plan.zones[0]);
 
 export function endLabel(p: Painting, zone: Zone, run: DrawnRun, y: YScale): EndLabel | null {
   const end = lastDrawn(p, p.segments(zone.role, run.run), zone.role, y);
