@@ -1,5 +1,6 @@
 /** Fetches what the rules found, run by run; again only where a run has grown or the language changed. */
 import { type Api, ApiError, type Finding, isAbort, type RunInfo } from "./api";
+import { versionOf } from "./findings";
 import type { Language } from "./language";
 import { text } from "./text";
 
@@ -27,7 +28,7 @@ export class Checkup {
 
   /** From now on these runs matter; what is known of others is kept for when they do again. */
   want(runs: readonly RunInfo[], language: Language): void {
-    const versions = new Map(runs.map((run) => [run.run, versionOf(run, language)]));
+    const versions = new Map(runs.map((run) => [run.run, `${language} ${versionOf(run)}`]));
     for (const [run, { version, abort }] of this.under_way) {
       if (versions.get(run) === version) continue;
       abort.abort();
@@ -82,8 +83,3 @@ export class Checkup {
     });
   }
 }
-
-const versionOf = (run: RunInfo, language: Language): string => {
-  const last = Math.max(0, ...Object.values(run.roles).map((r) => r.last_step));
-  return `${language} ${run.last_wall_time} ${last}`;
-};

@@ -36,6 +36,10 @@ export function worst(run: RunInfo): { severity: Severity; count: number } | nul
 export const remarks = (run: RunInfo): readonly string[] =>
   run.notes.slice(run.findings ? SEVERITIES.reduce((n, s) => n + run.findings![s], 0) : 0);
 
+/** Another one where a run has grown. */
+export const versionOf = (run: RunInfo): string =>
+  `${run.last_wall_time} ${Math.max(0, ...Object.values(run.roles).map((r) => r.last_step))}`;
+
 /** Context on either side, as a part of the stretch; and at least so many steps, for a stretch of one. */
 const MARGIN = 0.35;
 const FEWEST_STEPS = 40;

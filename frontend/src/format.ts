@@ -113,6 +113,16 @@ export function formatDuration(seconds: number): string {
   return `${sign}${Math.floor(s / 3600)} ${unit.h} ${pad(Math.floor((s % 3600) / 60))} ${unit.min}`;
 }
 
+/** What is left of a training, no more exactly than that can be known: "3 h 10 min", "2 d 4 h", "12 min". */
+export function formatRough(seconds: number): string {
+  const unit = UNITS[language];
+  const minutes = Math.max(1, Math.round(seconds / 60));
+  if (minutes < 60) return `${minutes} ${unit.min}`;
+  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} ${unit.h} ${minutes % 60} ${unit.min}`;
+  const hours = Math.round(minutes / 60);
+  return `${Math.floor(hours / 24)} ${unit.d} ${hours % 24} ${unit.h}`;
+}
+
 const pad = (n: number): string => String(n).padStart(2, "0");
 
 export function formatClock(epochSeconds: number, seconds = true): string {

@@ -1,6 +1,8 @@
 /** Short forms of run names that stay tellable apart. */
 
-const BREAK = /[/_\-. ]/;
+/** Where a name may be cut: after a separator, unless that stands within a number (3e-4, 0.2). */
+const BREAK = /[/_\- .]$/;
+const WITHIN_NUMBER = /\d(e-|\.)$/;
 
 /** What all names begin with, up to and including a separator; "" when too short to be worth saying. */
 export function commonPrefix(names: readonly string[], shortest = 4): string {
@@ -12,7 +14,7 @@ export function commonPrefix(names: readonly string[], shortest = 4): string {
     prefix = prefix.slice(0, n);
     if (!prefix) return "";
   }
-  while (prefix && !BREAK.test(prefix[prefix.length - 1]!)) prefix = prefix.slice(0, -1);
+  while (prefix && (!BREAK.test(prefix) || WITHIN_NUMBER.test(prefix))) prefix = prefix.slice(0, -1);
   if (names.includes(prefix)) return "";
   return prefix.length >= shortest ? prefix : "";
 }

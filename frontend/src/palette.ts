@@ -51,12 +51,13 @@ export const colourOf = (run: string, slots: ReadonlyMap<string, number>, theme:
   slotColour(slots.get(run) ?? homeSlot(run), theme);
 
 /**
- * A slot for each drawn run: the one it had before, else its own by name, else the next free one.
- * Past twelve runs slots repeat; then hover, labels and order tell runs apart.
+ * A slot for each drawn run: the one the user gave it, else the one it had before, else its own by
+ * name, else the next free one. Past twelve runs slots repeat; then hover, labels and order tell runs apart.
  */
 export function assignSlots(
   drawn: readonly string[],
   remembered: ReadonlyMap<string, number>,
+  given: ReadonlyMap<string, number> = new Map(),
 ): Map<string, number> {
   const slots = new Map<string, number>();
   const taken = new Set<number>();
@@ -65,9 +66,15 @@ export function assignSlots(
     taken.add(slot);
   };
   for (const run of drawn) {
-    const before = remembered.get(run);
-    if (before !== undefined && !taken.has(before)) claim(run, before);
+    const own = given.get(run);
+    if (own !== undefined) slots.set(run, own);
   }
+  for (const run of drawn) {
+    const before = remembered.get(run);
+    if (before !== undefined && !slots.has(run) && !taken.has(before)) claim(run, before);
+  }
+  // Who had a colour keeps it when the user gives the same to another run; who comes now looks elsewhere.
+  for (const slot of slots.values()) taken.add(slot);
   for (const run of drawn) {
     if (slots.has(run)) continue;
     const home = homeSlot(run);

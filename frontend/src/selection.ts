@@ -87,3 +87,51 @@ const LIVE_S = 120;
 
 export const isLive = (runs: readonly RunInfo[], now: number): boolean =>
   runs.some((r) => r.status === "running" && now - r.last_wall_time < LIVE_S);
+
+/**
+ * All ranks of a folded training, as runs that can be chosen. Only names of the others are listed: what
+ * they logged is taken to be what the shown one did until their curves come.
+ */
+export function withRanks(runs: readonly RunInfo[]): Map<string, RunInfo> {
+  const all = new Map<string, RunInfo>();
+  for (const run of runs) {
+    for (const rank of run.ranks) {
+      const roles = Object.entries(run.roles).map(([role, info]) => [
+        role,
+        { ...info, points: null, last_value: null },
+      ]);
+      const unread = { verdict: null, findings: null, notes: [], missing: [], ranks: [] };
+      if (rank !== run.run) all.set(rank, { ...run, ...unread, run: rank, roles: Object.fromEntries(roles) });
+    }
+  }
+  for (const run of runs) all.set(run.run, run);
+  return all;
+}
+
+/** The chosen runs once all between two rows (both included) were switched on or off. */
+export function chooseRange(
+  chosen: readonly string[],
+  rows: readonly string[],
+  from: string,
+  to: string,
+  on: boolean,
+): string[] {
+  const ends = [rows.indexOf(from), rows.indexOf(to)];
+  const range = ends.includes(-1) ? [to] : rows.slice(Math.min(...ends), Math.max(...ends) + 1);
+  const touched = new Set(range);
+  const others = chosen.filter((run) => !touched.has(run));
+  return on ? [...chosen, ...range.filter((run) => !chosen.includes(run))] : others;
+}
+
+/** Seconds until the last of a run's steps, where it says how many there are and how fast it is. */
+export function secondsLeft(run: RunInfo): number | null {
+  const { total_steps, seconds_per_step, status } = run;
+  const last = lastStep(run);
+  if (status !== "running" || total_steps === null || seconds_per_step === null || last === null) return null;
+  return last < total_steps ? (total_steps - last) * seconds_per_step : null;
+}
+
+export function lastStep(run: RunInfo): number | null {
+  const steps = Object.values(run.roles).map((r) => r.last_step);
+  return run.roles.loss?.last_step ?? (steps.length ? Math.max(...steps) : null);
+}

@@ -18,7 +18,8 @@ import { type Frame, Frames } from "./frames";
 import { type Language, rememberLanguage } from "./language";
 import { assignSlots } from "./palette";
 import { QUERIED_ROLES, type Role, rolesOf, type XAxis } from "./roles";
-import { type Drawn, defaultChoice, drawnRuns, listOrder, MOST_DRAWN } from "./selection";
+import { type Drawn, defaultChoice, drawnRuns, listOrder, MOST_DRAWN, withRanks } from "./selection";
+import { SparklineFeed } from "./sparklines";
 import {
   DEFAULT_VIEW,
   rememberSlots,
@@ -45,6 +46,8 @@ export interface SessionState {
   readonly order: readonly string[];
   readonly view: View;
   readonly slots: ReadonlyMap<string, number>;
+  /** Colours that the user gave. */
+  readonly ownSlots: ReadonlyMap<string, number>;
   readonly frame: Frame | null;
   readonly loading: boolean;
   readonly refreshing: boolean;
@@ -80,6 +83,7 @@ export class Session extends Store<SessionState> {
   private plotPixels = 1200;
   private readonly frames = new Frames();
   private readonly checkup: Checkup;
+  readonly sparklines: SparklineFeed;
 
   constructor(private readonly api: Api) {
     super({
@@ -88,6 +92,7 @@ export class Session extends Store<SessionState> {
       order: [],
       view: { ...DEFAULT_VIEW, ...viewFromHash(location.hash) },
       slots: new Map(),
+      ownSlots: new Map(),
       frame: null,
       loading: true,
       refreshing: false,
@@ -103,6 +108,7 @@ export class Session extends Store<SessionState> {
       language: "en",
       hostTheme: "light",
     });
+    this.sparklines = new SparklineFeed(api);
     this.checkup = new Checkup(api, (checked) => this.takeFindings(checked));
   }
 
@@ -137,16 +143,17 @@ export class Session extends Store<SessionState> {
 
   private takeRuns(answer: RunsAnswer): void {
     const first = this.state.answer === null;
-    const runs = new Map(answer.runs.map((r) => [r.run, r]));
-    let { view, slots } = this.state;
+    const runs = withRanks(answer.runs);
+    let { view, slots, ownSlots } = this.state;
     const logdir = answer.searched.logdir;
     if (first) {
       view = { ...DEFAULT_VIEW, ...restoreView(logdir), ...viewFromHash(location.hash) };
-      slots = restoreSlots(logdir);
+      slots = restoreSlots(logdir, "colours");
+      ownSlots = restoreSlots(logdir, "own-colours");
     }
     const known = view.runs?.filter((name) => runs.has(name));
     if (first && view.runs?.length && known?.length === 0) view = { ...view, runs: null };
-    this.patch({ answer, runs, order: listOrder(answer.runs, this.state.order), view, slots });
+    this.patch({ answer, runs, order: listOrder(answer.runs, this.state.order), view, slots, ownSlots });
     if (this.x !== this.state.view.x) this.dropZoom();
     this.giveColours();
     this.checkup.retry();
@@ -293,11 +300,24 @@ export class Session extends Store<SessionState> {
 
   private giveColours(): void {
     const drawn = this.drawn.runs.map((r) => r.run);
-    const slots = new Map([...this.state.slots, ...assignSlots(drawn, this.state.slots)]);
-    const changed = drawn.some((run) => this.state.slots.get(run) !== slots.get(run));
-    if (!changed) return;
+    const { slots: before, ownSlots, answer } = this.state;
+    const slots = new Map([...before, ...ownSlots, ...assignSlots(drawn, before, ownSlots)]);
+    if ([...slots].every(([run, slot]) => before.get(run) === slot)) return;
     this.patch({ slots });
-    if (this.state.answer) rememberSlots(this.state.answer.searched.logdir, slots);
+    if (answer) rememberSlots(answer.searched.logdir, "colours", slots);
+  }
+
+  /** Null: back to the colour that the run has by its name. */
+  setColour(run: string, slot: number | null): void {
+    const ownSlots = new Map(this.state.ownSlots);
+    const slots = new Map(this.state.slots);
+    slots.delete(run);
+    if (slot === null) ownSlots.delete(run);
+    else ownSlots.set(run, slot);
+    this.patch({ ownSlots, slots });
+    this.giveColours();
+    const { answer } = this.state;
+    if (answer) rememberSlots(answer.searched.logdir, "own-colours", ownSlots);
   }
 
   private async loadSeries(anew = false): Promise<void> {

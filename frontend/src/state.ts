@@ -218,16 +218,19 @@ export function rememberView(logdir: string, view: View): void {
 
 const MOST_SLOTS = 500;
 
-export function restoreSlots(logdir: string): Map<string, number> {
-  const raw = kept(storageKey(logdir, "colours"));
+/** Colours by run: those that were assigned ("colours"), and those that the user gave ("own-colours"). */
+type SlotKind = "colours" | "own-colours";
+
+export function restoreSlots(logdir: string, kind: SlotKind): Map<string, number> {
+  const raw = kept(storageKey(logdir, kind));
   if (!Array.isArray(raw)) return new Map();
   return new Map(
     raw.filter(
-      (e): e is [string, number] => Array.isArray(e) && typeof e[0] === "string" && Number.isInteger(e[1]),
+      (e): e is [string, number] =>
+        Array.isArray(e) && typeof e[0] === "string" && Number.isInteger(e[1]) && e[1] >= 0,
     ),
   );
 }
 
-export function rememberSlots(logdir: string, slots: ReadonlyMap<string, number>): void {
-  keep(storageKey(logdir, "colours"), [...slots].slice(-MOST_SLOTS));
-}
+export const rememberSlots = (logdir: string, kind: SlotKind, slots: ReadonlyMap<string, number>): void =>
+  keep(storageKey(logdir, kind), [...slots].slice(-MOST_SLOTS));

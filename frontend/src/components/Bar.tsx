@@ -1,5 +1,6 @@
+import { formatRough } from "../format";
 import { canBeLog, X_AXES, type XAxis } from "../roles";
-import { isLive } from "../selection";
+import { isLive, secondsLeft } from "../selection";
 import type { Session, SessionState } from "../session";
 import { CHARTS } from "../state";
 import { formatSmoothing, text } from "../text";
@@ -80,7 +81,7 @@ export function Bar({ session, state, theme }: { session: Session; state: Sessio
         </output>
       </label>
       <span class="spring" />
-      <LastEvent state={state} />
+      <LastEvent session={session} state={state} />
       <button
         type="button"
         class={state.refreshing ? "button square busy" : "button square"}
@@ -117,17 +118,26 @@ export function Bar({ session, state, theme }: { session: Session; state: Sessio
   );
 }
 
-function LastEvent({ state }: { state: SessionState }) {
+function LastEvent({ session, state }: { session: Session; state: SessionState }) {
   const now = useNow(1000);
   const runs = state.answer?.runs ?? [];
   const newest = runs.reduce((t, r) => Math.max(t, r.last_wall_time), 0);
   if (newest === 0) return null;
   const live = isLive(runs, now);
   const age = text.age(now - newest);
+  // Of what is looked at, the run that takes longest.
+  const left = Math.max(0, ...session.drawn.runs.map((run) => secondsLeft(run) ?? 0));
   return (
-    <span class="live" data-testid="last-event">
-      <span class={live ? "dot live" : "dot"} />
-      {live ? text.live(age) : text.lastEvent(age)}
-    </span>
+    <>
+      {left > 0 && (
+        <span class="time-left" data-testid="time-left">
+          {text.runs.left(formatRough(left))}
+        </span>
+      )}
+      <span class="live" data-testid="last-event">
+        <span class={live ? "dot live" : "dot"} />
+        {live ? text.live(age) : text.lastEvent(age)}
+      </span>
+    </>
   );
 }

@@ -75,3 +75,16 @@ export const ExpandIcon = () => (
     <path d="M8.5 1.5h4v4M12.5 1.5 8 6M5.5 12.5h-4v-4M1.5 12.5 6 8" />
   </Icon>
 );
+
+export const FlagIcon = () => (
+  <Icon size={12}>
+    <path d="M3 13V1.5M3 2h8l-2 3 2 3H3" />
+  </Icon>
+);
+
+export const PaletteIcon = () => (
+  <Icon size={12}>
+    <path d="M7 1.5a5.5 5.5 0 1 0 0 11c1 0 1.4-.7 1-1.5-.5-1 .2-2 1.4-2h1.2c1.2 0 1.9-.8 1.9-2C12.5 4 10 1.5 7 1.5Z" />
+    <path d="M4.5 6h.01M7 4.2h.01M9.5 6h.01" stroke-width="1.8" />
+  </Icon>
+);
