@@ -25,6 +25,7 @@ from tb_mindformers_plugin.health.diagnoses import Diagnoses
 from tb_mindformers_plugin.health.parameters import ParameterError, Parameters, changed, read_rules
 from tb_mindformers_plugin.http_api.compare import parse_compare_request, run_comparison
 from tb_mindformers_plugin.http_api.encode import encode_binary, encode_json
+from tb_mindformers_plugin.http_api.export import MEDIA_TYPES, export, file_name, parse_export_request
 from tb_mindformers_plugin.http_api.findings import parse_findings_request, run_findings
 from tb_mindformers_plugin.http_api.layout import layout_preview, parse_layout_request
 from tb_mindformers_plugin.http_api.listing import list_runs
@@ -142,6 +143,7 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
             "/findings": functools.partial(_application, self.findings_route),
             "/compare": functools.partial(_application, self.compare_route),
             "/layout": functools.partial(_application, self.layout_route),
+            "/export": functools.partial(_application, self.export_route),
             "/static/*": functools.partial(_application, self.static_route),
         }
 
@@ -196,6 +198,22 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
         wanted = parse_layout_request(request.args.to_dict(flat=False))
         self._store.refresh(_FRESH_SECONDS)
         return _json(request, layout_preview(self._store, wanted))
+
+    @_route("GET")
+    def export_route(self, request: Request) -> Response:
+        """``GET export``."""
+        asked = parse_export_request(request.args)
+        self._store.refresh(_FRESH_SECONDS)
+        try:
+            pieces = export(self._store, asked)
+        except KeyError as error:
+            return _error(request, 404, f"there is no run {error.args[0]!r}", "GET runs lists the names")
+        headers = {
+            "Content-Disposition": file_name(asked),
+            "Cache-Control": "no-cache, must-revalidate",
+            "X-Content-Type-Options": "nosniff",
+        }
+        return Response(pieces, content_type=MEDIA_TYPES[asked.format], headers=headers)
 
     @_route("GET")
     def static_route(self, request: Request) -> Response:

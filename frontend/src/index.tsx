@@ -1,5 +1,6 @@
 import { render as mount } from "preact";
 import uPlotSheet from "uplot/dist/uPlot.min.css?inline";
+import { Address } from "./address";
 import { createApi, routesBase } from "./api";
 import charts from "./charts.css?inline";
 import { App } from "./components/App";
@@ -20,10 +21,12 @@ export function render(): void {
   root.id = "training-health";
   document.body.append(root);
 
-  const session = new Session(createApi(routesBase(here)));
+  const address = new Address();
+  const session = new Session(createApi(routesBase(here)), address);
   session.speak(preferredLanguage());
   watchHostTheme((hostTheme) => session.patch({ hostTheme }));
   listenToHost(() => void session.reload());
+  address.onChange(() => session.takeAddress());
   mount(<App session={session} />, root);
   session.start();
 }

@@ -2,6 +2,7 @@
  * The tab's one conversation with the server: what was asked, what came, what went wrong.
  * Overtaken requests are aborted; the last good picture stays until a newer one is whole.
  */
+import { Address } from "./address";
 import {
   type Api,
   ApiError,
@@ -16,19 +17,20 @@ import { type Checked, Checkup } from "./checkup";
 import { findingId, stretchOf, worst } from "./findings";
 import { type Frame, Frames } from "./frames";
 import { type Language, rememberLanguage } from "./language";
+import { type LinkContext, viewFromLink, viewToLink } from "./link";
 import { assignSlots } from "./palette";
 import { QUERIED_ROLES, type Role, rolesOf, type XAxis } from "./roles";
-import { type Drawn, defaultChoice, drawnRuns, listOrder, MOST_DRAWN, withRanks } from "./selection";
-import { SparklineFeed } from "./sparklines";
 import {
-  DEFAULT_VIEW,
-  rememberSlots,
-  rememberView,
-  restoreSlots,
-  restoreView,
-  type View,
-  viewFromHash,
-} from "./state";
+  type Drawn,
+  defaultChoice,
+  drawnRuns,
+  filterRuns,
+  listOrder,
+  MOST_DRAWN,
+  withRanks,
+} from "./selection";
+import { SparklineFeed } from "./sparklines";
+import { DEFAULT_VIEW, rememberSlots, rememberView, restoreSlots, restoreView, type View } from "./state";
 import { Store } from "./store";
 import { speak, text } from "./text";
 import type { ThemeName } from "./theme";
@@ -85,12 +87,15 @@ export class Session extends Store<SessionState> {
   private readonly checkup: Checkup;
   readonly sparklines: SparklineFeed;
 
-  constructor(private readonly api: Api) {
+  constructor(
+    private readonly api: Api,
+    private readonly address: Address = new Address(),
+  ) {
     super({
       answer: null,
       runs: new Map(),
       order: [],
-      view: { ...DEFAULT_VIEW, ...viewFromHash(location.hash) },
+      view: DEFAULT_VIEW,
       slots: new Map(),
       ownSlots: new Map(),
       frame: null,
@@ -147,7 +152,7 @@ export class Session extends Store<SessionState> {
     let { view, slots, ownSlots } = this.state;
     const logdir = answer.searched.logdir;
     if (first) {
-      view = { ...DEFAULT_VIEW, ...restoreView(logdir), ...viewFromHash(location.hash) };
+      view = this.viewOf(restoreView(logdir), [...runs.keys()]);
       slots = restoreSlots(logdir, "colours");
       ownSlots = restoreSlots(logdir, "own-colours");
     }
@@ -158,6 +163,37 @@ export class Session extends Store<SessionState> {
     this.giveColours();
     this.checkup.retry();
     this.check();
+  }
+
+  /** The address says all of a view that is not as usual; where it says nothing the last one is taken up again. */
+  private viewOf(remembered: Partial<View>, runs: readonly string[]): View {
+    const said = this.address.read();
+    if (said.size === 0) return { ...DEFAULT_VIEW, ...remembered };
+    const { theme = "auto" } = remembered;
+    return { ...DEFAULT_VIEW, theme, ...viewFromLink(said, runs) };
+  }
+
+  /** The address was edited by hand, or the browser went back. */
+  takeAddress(): void {
+    const { answer, runs, view } = this.state;
+    if (!answer) return;
+    const next = this.viewOf(view, [...runs.keys()]);
+    this.patch({ selectedFinding: selected(this.state.findings, next.finding) });
+    this.setView(next);
+  }
+
+  private get linkContext(): LinkContext {
+    const { order, view } = this.state;
+    return {
+      runs: [...this.state.runs.keys()],
+      visible: filterRuns(order, view.filter).visible,
+      drawn: this.drawn.runs.map((r) => r.run),
+    };
+  }
+
+  /** An address that shows what is shown now, to anybody who reaches this TensorBoard. */
+  get link(): string {
+    return this.address.link(viewToLink({ ...this.state.view, runs: this.chosen }, this.linkContext));
   }
 
   /** A window in steps means nothing on an axis of hours. */
@@ -217,6 +253,7 @@ export class Session extends Store<SessionState> {
     if ("runs" in change || "finding" in change) this.check();
     const { view } = this.state;
     if (this.state.answer) rememberView(this.state.answer.searched.logdir, view);
+    this.address.write(() => viewToLink(this.state.view, this.linkContext));
     window.clearTimeout(this.settle);
     if (soon) this.settle = window.setTimeout(() => void this.loadSeries(), SETTLE_MS);
     else void this.loadSeries();

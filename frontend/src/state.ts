@@ -1,7 +1,7 @@
 /**
- * What the user chose, and how it outlives a reload: in the frame's own address (a link), in
- * sessionStorage (this browser tab), in localStorage (the next visit; without the zoom, which would
- * surprise there). Each part is checked alone, so a malformed one costs no other.
+ * What the user chose, and how a browser keeps it: in sessionStorage (this browser tab) and in
+ * localStorage (the next visit; without the zoom, which would surprise there). link.ts says it in an
+ * address. Each part is checked alone, so a malformed one costs no other.
  */
 import { SEVERITIES, type Severity } from "./api";
 import { hashName } from "./palette";
@@ -132,66 +132,6 @@ export function parseView(raw: unknown): Partial<View> {
   return parts as Partial<View>;
 }
 
-/** A link stays pasteable: past this length the choice of runs is left out of it. */
-const LONGEST_HASH = 1800;
-
-export function viewToHash(view: View): string {
-  const { runs, ...rest } = view;
-  const params = new URLSearchParams();
-  for (const [key, value] of Object.entries(rest)) {
-    if (value !== null && value !== DEFAULT_VIEW[key as keyof View]) params.set(key, asText(value));
-  }
-  const short = params.toString();
-  for (const run of runs ?? []) params.append("run", run);
-  if (runs?.length === 0) params.set("run", "");
-  const long = params.toString();
-  return long.length <= LONGEST_HASH ? long : short;
-}
-
-/** `loss:log,lr:linear` and `loss:1.5:3` for what is said of several roles. */
-function asText(value: NonNullable<View[keyof View]>): string {
-  if (typeof value !== "object") return String(value);
-  return Object.entries(value)
-    .map(([role, of]) => [role, ...[of].flat()].join(":"))
-    .join(",");
-}
-
-function byRoleFromText(text: string, value: (parts: string[]) => unknown): unknown {
-  return Object.fromEntries(
-    text
-      .split(",")
-      .filter(Boolean)
-      .map((entry) => {
-        const [role = "", ...parts] = entry.split(":");
-        return [role, value(parts)];
-      }),
-  );
-}
-
-const FROM_TEXT: Partial<Record<string, (text: string) => unknown>> = {
-  columns: Number,
-  logX: (text) => text === "true",
-  yLock: (text) => text === "true",
-  scales: (text) => byRoleFromText(text, ([scale]) => scale),
-  ranges: (text) => byRoleFromText(text, (ends) => ends.map(Number)),
-};
-
-export function viewFromHash(hash: string): Partial<View> {
-  const params = new URLSearchParams(hash.replace(/^#/, ""));
-  const raw: Record<string, unknown> = {};
-  for (const [key, value] of params) {
-    const isNumber = key === "from" || key === "to" || key === "smoothing";
-    raw[key] = isNumber
-      ? value.trim() === ""
-        ? Number.NaN
-        : Number(value)
-      : (FROM_TEXT[key]?.(value) ?? value);
-  }
-  if (params.has("run")) raw.runs = params.getAll("run").filter((r) => r !== "");
-  else delete raw.runs;
-  return parseView(raw);
-}
-
 const storageKey = (logdir: string, what: string): string =>
   `training_health.${what}.${hashName(logdir).toString(36)}`;
 
@@ -211,9 +151,6 @@ export function rememberView(logdir: string, view: View): void {
     filter: "",
     finding: null,
   });
-  // Against the frame's own address: a bare "#…" would resolve against <base>, which is another page.
-  const hash = viewToHash(view);
-  history.replaceState(null, "", location.pathname + location.search + (hash && `#${hash}`));
 }
 
 const MOST_SLOTS = 500;

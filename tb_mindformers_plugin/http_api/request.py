@@ -65,9 +65,7 @@ def parse_series_request(body: bytes) -> SeriesRequest:
         smoothing=_smoothing(fields),
         format=_one_of(fields, "format", "binary", FORMATS),
     )
-    for role in request.roles:
-        if role not in ROLES:
-            raise BadRequestError(f"role {role!r} is unknown", f"known roles: {', '.join(ROLES)}")
+    check_roles(request.roles)
     if request.start is not None and request.stop is not None and request.start > request.stop:
         raise BadRequestError(f"from ({request.start:g}) is behind to ({request.stop:g})", "swap them")
     if len(request.runs) * len(request.roles) > MOST_SERIES:
@@ -87,6 +85,17 @@ def check_known(names: Iterable[str], known: Sequence[str]) -> None:
     for name in names:
         if name not in known:
             raise BadRequestError(f"parameter {name!r} is unknown", f"known parameters: {', '.join(known)}")
+
+
+def check_roles(roles: Iterable[str]) -> None:
+    """Refuses what is no role.
+
+    Raises:
+      BadRequestError: there is one.
+    """
+    for role in roles:
+        if role not in ROLES:
+            raise BadRequestError(f"role {role!r} is unknown", f"known roles: {', '.join(ROLES)}")
 
 
 def parse_language(arguments: Mapping[str, str]) -> str:

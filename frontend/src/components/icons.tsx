@@ -88,3 +88,9 @@ export const PaletteIcon = () => (
     <path d="M4.5 6h.01M7 4.2h.01M9.5 6h.01" stroke-width="1.8" />
   </Icon>
 );
+
+export const LinkIcon = () => (
+  <Icon>
+    <path d="M6 8a2.6 2.6 0 0 0 3.7 0l2-2A2.6 2.6 0 0 0 8 2.3L7 3.3M8 6a2.6 2.6 0 0 0-3.7 0l-2 2A2.6 2.6 0 0 0 6 11.7l1-1" />
+  </Icon>
+);
