@@ -83,6 +83,8 @@ export interface SeriesQuery {
   readonly from: number | null;
   readonly to: number | null;
   readonly buckets: number;
+  /** Buckets of equal width on a logarithmic axis. */
+  readonly log_x: boolean;
   readonly smoothing: number;
 }
 

@@ -19,7 +19,7 @@ import { type Frame, Frames } from "./frames";
 import { type Language, rememberLanguage } from "./language";
 import { type LinkContext, viewFromLink, viewToLink } from "./link";
 import { assignSlots } from "./palette";
-import { QUERIED_ROLES, type Role, rolesOf, type XAxis } from "./roles";
+import { canBeLog, QUERIED_ROLES, type Role, rolesOf, type XAxis } from "./roles";
 import {
   type Drawn,
   defaultChoice,
@@ -233,6 +233,7 @@ export class Session extends Store<SessionState> {
       from: view.from,
       to: view.to,
       buckets: Math.max(200, Math.min(pixels, fair)),
+      log_x: view.logX && canBeLog(this.x),
       smoothing: view.smoothing,
     };
   }

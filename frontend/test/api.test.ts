@@ -10,6 +10,7 @@ const QUERY = {
   from: null,
   to: null,
   buckets: 100,
+  log_x: false,
   smoothing: 0,
 } as const;
 const never = new AbortController().signal;

@@ -40,6 +40,7 @@ class SeriesRequest:
     buckets: int = 2000
     smoothing: float = 0.0
     format: str = "binary"
+    log_x: bool = False
 
 
 def parse_series_request(body: bytes) -> SeriesRequest:
@@ -54,7 +55,7 @@ def parse_series_request(body: bytes) -> SeriesRequest:
         raise BadRequestError(f"the body is not JSON: {error}", 'send {"runs": ["..."], "roles": ["loss"]}') from error
     if not isinstance(fields, dict):
         raise BadRequestError("the body is not a JSON object", 'send {"runs": ["..."], "roles": ["loss"]}')
-    check_known(fields, ("runs", "roles", "x", "from", "to", "buckets", "smoothing", "format"))
+    check_known(fields, ("runs", "roles", "x", "from", "to", "buckets", "log_x", "smoothing", "format"))
     request = SeriesRequest(
         runs=_strings(fields, "runs"),
         roles=_strings(fields, "roles"),
@@ -62,6 +63,7 @@ def parse_series_request(body: bytes) -> SeriesRequest:
         start=_optional_number(fields, "from"),
         stop=_optional_number(fields, "to"),
         buckets=_buckets(fields),
+        log_x=_boolean(fields, "log_x"),
         smoothing=_smoothing(fields),
         format=_one_of(fields, "format", "binary", FORMATS),
     )
@@ -143,6 +145,13 @@ def _optional_number(fields: Mapping[str, Any], name: str) -> Optional[float]:
     if number is None:
         raise BadRequestError(f"parameter {name!r} is {_shown(value)}", "it is a finite number or null")
     return number
+
+
+def _boolean(fields: Mapping[str, Any], name: str) -> bool:
+    value = fields.get(name, False)
+    if not isinstance(value, bool):
+        raise BadRequestError(f"parameter {name!r} is {_shown(value)}", "it is true or false")
+    return value
 
 
 def _buckets(fields: Mapping[str, Any]) -> int:

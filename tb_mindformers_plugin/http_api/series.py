@@ -104,4 +104,4 @@ def _window(run: RunContents, role: str, place: int, segment: Segment, request: 
         order = order[np.isfinite(x[order])]
         x, value = x[order], value[order]
         smoothed = None if smoothed is None else smoothed[order]
-    return window(x, value, smoothed, request.start, request.stop, request.buckets)
+    return window(x, value, smoothed, request.start, request.stop, request.buckets, request.log_x)

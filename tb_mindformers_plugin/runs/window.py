@@ -43,12 +43,13 @@ def window(
     start: Optional[float],
     stop: Optional[float],
     buckets: int,
+    log: bool = False,
 ) -> Window:
     """Returns the part of a curve between `start` and `stop`, and one neighbour on either side.
 
-    Buckets have equal width in x, lie at whole multiples of that width, and the width moves in
-    steps of 1/8 octave: the same window gives the same buckets, and a growing run keeps its buckets
-    but for one renewal each time it grows by an eighth.
+    Buckets have equal width in x, or in log2(x) for an axis that is logarithmic. They lie at whole
+    multiples of that width, and the width moves in steps of 1/8 octave: the same window gives the
+    same buckets, and a growing run keeps its buckets but for one renewal each time it grows by an eighth.
 
     Args:
       x: (n,) ascending positions, whole or real numbers.
@@ -57,6 +58,7 @@ def window(
       start: where the window begins, or None for the curve's own beginning.
       stop: where it ends, or None for the curve's own end.
       buckets: at most this many points are returned (at least 8).
+      log: buckets of equal width in log2(x); what lies at or below 0 is one bucket.
     """
     if len(x) == 0:
         return _points(x, value, smoothed, None)
@@ -69,19 +71,29 @@ def window(
         return _points(x[part], value[part], None if smoothed is None else smoothed[part], None)
     # Of a window that is wider than the curve only the curve counts.
     low, high = max(low, float(x[first])), min(high, float(x[last - 1]))
-    # Two neighbours, and two buckets that the window's ends cut.
-    # Many points at one position (wall times of a fast loop) still need a width.
-    finest = float(np.spacing(max(abs(low), abs(high))))
-    # Divided first: the span of what is at both ends of the numbers is none of them.
-    width = _width(max(high / (buckets - 4) - low / (buckets - 4), finest))
-    count = math.floor(high / width) - math.floor(low / width) + 2
-    edges: Floats = (math.floor(low / width) + np.arange(count, dtype=np.float64)) * width
+    positive = first + int(np.searchsorted(x[first:last], 0, side="right"))
+    if log and positive < last and high > 0:
+        edges = np.exp2(_edges(math.log2(max(low, float(x[positive]))), math.log2(high), buckets - 1))
+    else:
+        edges = _edges(low, high, buckets)
     places = np.searchsorted(x, _as(x, edges))
     first, last = max(0, int(places[0]) - 1), min(len(x), int(places[-1]) + 1)
     part = slice(first, last)
     starts = np.unique(np.concatenate([[first], places, [last - 1 if places[-1] < last else last]]))
     starts = starts[(starts >= first) & (starts < last)] - first
     return _points(x[part], value[part], None if smoothed is None else smoothed[part], starts)
+
+
+def _edges(low: float, high: float, buckets: int) -> Floats:
+    """The (n,) ends of less than `buckets` - 1 aligned buckets that hold `low` and `high`."""
+    # Many points at one position (wall times of a fast loop) still need a width.
+    finest = float(np.spacing(max(abs(low), abs(high))))
+    # Two neighbours, and two buckets that the window's ends cut.
+    # Divided first: the span of what is at both ends of the numbers is none of them.
+    width = _width(max(high / (buckets - 4) - low / (buckets - 4), finest))
+    count = math.floor(high / width) - math.floor(low / width) + 2
+    edges: Floats = (math.floor(low / width) + np.arange(count, dtype=np.float64)) * width
+    return edges
 
 
 def _place(x: npt.NDArray[Any], position: float, after: bool = False) -> int:

@@ -2,48 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import math
-import re
-
 import pytest
+from chart_page import ROLE_COLOURS, drag, hover, loss_at, pixels, plot_box, series_requests, write_run
 
 from tb_mindformers_plugin.writer import HealthWriter
 
 pytestmark = pytest.mark.e2e
-
-# Role colours of a single run in the light theme (the tab's design tokens).
-ROLE_COLOURS = {"loss": "#0b62b0", "grad_norm": "#b04a00", "lr": "#00735c", "loss_scale": "#8436a8"}
-
-COUNT_PIXELS = """(canvas, colour) => {
-  const [r, g, b] = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
-  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-  let n = 0;
-  for (let i = 0; i < data.length; i += 4)
-    if (data[i + 3] > 200 && Math.abs(data[i] - r) + Math.abs(data[i + 1] - g) + Math.abs(data[i + 2] - b) < 24) n++;
-  return n;
-}"""
-
-
-def loss_at(step, offset=0.0):
-    return 2 + 3 / step + 0.1 * math.sin(step) + offset
-
-
-def write_run(directory, steps=200, offset=0.0, first=1, **more):
-    """A finished run with all four metrics, of known values."""
-    with HealthWriter(directory, {"total_steps": steps, "steps_per_epoch": 50}) as writer:
-        for step in range(first, steps + 1):
-            writer.log(
-                step,
-                loss=loss_at(step, offset),
-                lr=1e-3 * step / steps,
-                grad_norm=0.5 + 1 / step,
-                loss_scale=1024.0 if step < steps // 2 else 2048.0,
-                overflow=float(step == steps // 2),
-                wall_time=1.8e9 + step,
-                **more,
-            )
-        writer.event("end", steps, status="completed", wall_time=1.8e9 + steps)
 
 
 @pytest.fixture
@@ -52,40 +16,6 @@ def logs(tmp_path):
     write_run(tmp_path / "second", offset=1.0)
     write_run(tmp_path / "third", offset=2.0, steps=120)
     return tmp_path
-
-
-def texts(locator):
-    return [re.sub(r"\s+", " ", text).strip() for text in locator.all_inner_texts()]
-
-
-def pixels(tab, colour):
-    return tab.frame.locator(".u-wrap canvas").first.evaluate(COUNT_PIXELS, colour)
-
-
-def series_requests(tab):
-    return [json.loads(r.post_data) for r in tab.requests if r.url.endswith("/series")]
-
-
-def plot_box(tab):
-    return tab.frame.locator(".u-over").bounding_box()
-
-
-def hover(tab, step):
-    """Moves the pointer to where `step` is drawn."""
-    low, high = tab.window()
-    box = plot_box(tab)
-    tab.page.mouse.move(box["x"] + box["width"] * (step - low) / (high - low), box["y"] + box["height"] / 2)
-    tab.find("tooltip").wait_for()
-
-
-def drag(tab, from_step, to_step):
-    low, high = tab.window()
-    box = plot_box(tab)
-    y = box["y"] + box["height"] / 2
-    tab.page.mouse.move(box["x"] + box["width"] * (from_step - low) / (high - low), y)
-    tab.page.mouse.down()
-    tab.page.mouse.move(box["x"] + box["width"] * (to_step - low) / (high - low), y, steps=5)
-    tab.page.mouse.up()
 
 
 def test_one_run_has_all_four_metrics_in_one_frame(open_tab, logs):

@@ -20,6 +20,11 @@ def test_all_fields():
     assert asked == SeriesRequest(["a"], ["loss"], "wall", 1.0, 2.5, 100, 0.9, "json")
 
 
+def test_log_x():
+    assert parse(log_x=True).log_x
+    assert not parse().log_x
+
+
 def test_twice_the_same_run_is_asked_once():
     assert parse(runs=["a", "b", "a"]).runs == ["a", "b"]
 
@@ -44,6 +49,7 @@ def test_twice_the_same_run_is_asked_once():
         ({"smoothing": 1}, "'smoothing' is 1"),
         ({"smoothing": -0.1}, "'smoothing'"),
         ({"smoothing": "0"}, "'smoothing'"),
+        ({"log_x": 1}, "'log_x' is 1"),
         ({"format": "csv"}, "'format' is 'csv'"),
         ({"form": "json"}, "'form' is unknown"),
         ({"runs": [str(i) for i in range(50_000)], "roles": ["loss", "lr", "kl"]}, "more than"),

@@ -75,6 +75,39 @@ def test_a_growing_curve_keeps_its_buckets():
     assert after.x[: len(before.x) - 1].tolist() == before.x[:-1].tolist()
 
 
+def test_buckets_of_a_logarithmic_axis_are_of_equal_width_on_it():
+    x = np.arange(1_000_000)
+    value = np.full(len(x), 2.0, np.float32)
+    value[[7, 20, 700_000]] = 50.0
+    found = window(x, value, None, None, None, 600, log=True)
+    assert not found.raw
+    assert len(found.x) <= 600
+    assert found.maximum[np.isin(found.x, [7, 20])].tolist() == [50.0, 50.0]  # each point by itself there
+    assert found.maximum[np.searchsorted(found.x, 700_000)] == 50.0
+    # What is at 0, which such an axis has no place for, is a bucket of its own.
+    assert found.x[:3].tolist() == [0.0, 1.0, 2.0]
+    wide = found.x[found.x > 1000]
+    assert np.diff(np.log2(wide)).max() < 3 * np.log2(1e6) / 600
+
+
+@pytest.mark.parametrize("last", [-1.0, 0.0])
+def test_a_logarithmic_axis_without_a_place_for_any_point(last):
+    x = np.linspace(-5.0, last, 1000)
+    found = window(x, np.ones(1000, np.float32), None, None, None, 100, log=True)
+    assert len(found.x) <= 100
+    assert found.x[-1] == last
+
+
+@given(st.integers(8, 60), st.integers(100, 500), st.floats(-50, 1e5), st.floats(1e-3, 1e6))
+def test_a_logarithmic_window_keeps_its_bounds(buckets, points, begin, width):
+    x = np.sort(np.random.default_rng(0).uniform(begin, begin + width, points))
+    value = np.random.default_rng(1).normal(size=points).astype(np.float32)
+    found = window(x, value, None, None, None, buckets, log=True)
+    assert len(found.x) <= buckets
+    assert found.maximum.max() == value.max()
+    assert found.minimum.min() == value.min()
+
+
 def test_one_position_for_all():
     found = window(np.full(1000, 5.0), np.arange(1000, dtype=np.float32), None, None, None, 10)
     assert found.x.tolist() == [5.0]

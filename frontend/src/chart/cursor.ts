@@ -1,5 +1,5 @@
 /** The cursor's line and the points it reads, and the stretch that a drag marks. */
-import { type Painting, roleColour } from "./canvas";
+import { crisp, type Painting, roleColour } from "./canvas";
 import type { Reading } from "./nearest";
 import { toPixel } from "./paint";
 import { zoneScale } from "./plan";
@@ -25,7 +25,7 @@ const MOST_DOTS = 20;
 
 export function drawCursor(p: Painting, x: number, rows: readonly Reading[], lit: string | null): void {
   const { ctx, plan, scene, tokens, ratio } = p;
-  const lineX = Math.floor(p.px(x)) + 0.5;
+  const lineX = crisp(p.px(x));
   ctx.beginPath();
   ctx.moveTo(lineX, p.top);
   ctx.lineTo(lineX, p.top + p.height);
@@ -74,13 +74,13 @@ export function drawMarked(p: Painting, marked: Marked): void {
   ctx.beginPath();
   if (marked.axis === "x") {
     for (const x of [left, right]) {
-      ctx.moveTo(x, top);
-      ctx.lineTo(x, bottom);
+      ctx.moveTo(crisp(x), top);
+      ctx.lineTo(crisp(x), bottom);
     }
   } else {
     for (const y of [top, bottom]) {
-      ctx.moveTo(left, y);
-      ctx.lineTo(right, y);
+      ctx.moveTo(left, crisp(y));
+      ctx.lineTo(right, crisp(y));
     }
   }
   ctx.stroke();

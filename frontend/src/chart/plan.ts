@@ -174,7 +174,7 @@ export function shownX(input: PlanInput): XScale {
   // Counts are read from zero; a run that begins at step 1 of 20,000 is no reason not to.
   if (input.x !== "wall" && !log && from > 0 && from < (to - from) * 0.05) from = 0;
   const usable = Math.max(input.width * 0.5, input.width - input.labelRoom);
-  const withLabels = xScale(input.x, log, { from, to }).at(input.width / usable);
+  const withLabels = usable < input.width ? xScale(input.x, log, { from, to }).at(input.width / usable) : to;
   const total = input.x === "step" ? input.totalSteps : null;
   // What is still to come is shown once it does not squeeze what is there.
   if (total !== null && total > to && to - from > 0.6 * (total - from)) to = total;

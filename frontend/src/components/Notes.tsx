@@ -1,6 +1,6 @@
 import type { Clipped } from "../chart/extent";
 import { describeNonFinite } from "../chart/marks";
-import type { Plan } from "../chart/plan";
+import { leftOfLog, type Plan } from "../chart/plan";
 import type { Scene } from "../chart/scene";
 import type { MissingSeries } from "../decode";
 import { remarks } from "../findings";
@@ -78,6 +78,8 @@ function collectNotes(scene: Scene, plan: Plan | null, missing: readonly Missing
       });
     }
   }
+  const left = plan?.x.log ? leftOfLog(scene.segments, scene.roles) : 0;
+  if (left > 0) notes.push({ key: "log x", testid: "log-x-note", sentence: text.chart.leftOfLog(left) });
   for (const role of OVERLAY_ROLES) {
     const without = runs.filter((r) => r.info.missing.some((m) => m.role === role));
     const nowhere = !scene.roles.includes(role);
