@@ -103,6 +103,8 @@ export interface Api {
   runs(language: Language, signal: AbortSignal): Promise<RunsAnswer>;
   series(query: SeriesQuery, signal: AbortSignal): Promise<SeriesAnswer>;
   findings(run: string, language: Language, signal: AbortSignal): Promise<readonly Finding[]>;
+  /** Where all points of these runs are to be had as a file. */
+  exportUrl(runs: readonly string[], format: "csv" | "json"): string;
 }
 
 /** `…/data/plugin/training_health/`, from where this module itself was served (`static/` below it). */
@@ -129,6 +131,11 @@ export function createApi(base: URL, fetcher: typeof fetch = (...a) => fetch(...
       const url = new URL(`findings?${new URLSearchParams({ run, lang: language })}`, base);
       const response = await ask(fetcher, url, { signal });
       return readable(async () => findingsOf(await response.json()));
+    },
+    exportUrl(runs, format) {
+      const query = new URLSearchParams(runs.map((run) => ["run", run]));
+      query.set("format", format);
+      return new URL(`export?${query}`, base).href;
     },
   };
 }

@@ -51,6 +51,20 @@ export class Frames {
   }
 }
 
+/** A frame's own series, but those of `runs`, which come from a newer answer. */
+export function joined(
+  frame: Frame,
+  answer: Pick<Frame, "segments" | "missing">,
+  runs: readonly string[],
+): Pick<Frame, "segments" | "missing"> {
+  const newer = new Set(runs);
+  const kept = <T extends { readonly run: string }>(before: readonly T[], now: readonly T[]): T[] => [
+    ...before.filter((of) => !newer.has(of.run)),
+    ...now,
+  ];
+  return { segments: kept(frame.segments, answer.segments), missing: kept(frame.missing, answer.missing) };
+}
+
 /** Columns are views on the answers' bytes; each answer counts once. */
 function sizeOf({ segments }: Frame): number {
   const buffers = new Set(segments.map((s) => s.x.buffer));

@@ -32,3 +32,13 @@ export function saveFile(name: string, content: Blob): void {
 
 export const saveText = (name: string, type: string, content: string): void =>
   saveFile(name, new Blob([content], { type: `${type};charset=utf-8` }));
+
+/** Lets the browser fetch and save what a server offers as a file, while it is being sent. */
+export function visit(url: string): void {
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = "";
+  document.body.append(link);
+  link.click();
+  link.remove();
+}

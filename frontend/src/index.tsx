@@ -25,7 +25,7 @@ export function render(): void {
   const session = new Session(createApi(routesBase(here)), address);
   session.speak(preferredLanguage());
   watchHostTheme((hostTheme) => session.patch({ hostTheme }));
-  listenToHost(() => void session.reload());
+  listenToHost(() => void session.reload("grown"));
   address.onChange(() => session.takeAddress());
   mount(<App session={session} />, root);
   session.start();

@@ -24,10 +24,13 @@ const LONGEST_NAMES = 600;
 const MOST_HASHES = 250;
 const HASH = 5;
 
+/** Habits of whoever opens the link, which it leaves alone. */
+const OWN: ReadonlySet<string> = new Set<keyof View>(["theme", "every"]);
+
 export function viewToLink(view: View, context: LinkContext): URLSearchParams {
   const params = new URLSearchParams();
   for (const [key, value] of Object.entries(view) as [keyof View, View[keyof View]][]) {
-    if (key === "runs" || key === "theme" || value === null || value === DEFAULT_VIEW[key]) continue;
+    if (key === "runs" || OWN.has(key) || value === null || value === DEFAULT_VIEW[key]) continue;
     const said = key === "baseline" ? nameToText(String(value)) : valueToText(value);
     if (said !== "") params.set(key, said);
   }
@@ -38,8 +41,7 @@ export function viewToLink(view: View, context: LinkContext): URLSearchParams {
 export function viewFromLink(params: URLSearchParams, runs: readonly string[]): Partial<View> {
   const raw: Record<string, unknown> = {};
   for (const [key, value] of params) raw[key] = FROM_TEXT.get(key)?.(value) ?? value;
-  delete raw.runs;
-  delete raw.theme;
+  for (const key of ["runs", ...OWN]) delete raw[key];
   const said = params.get("baseline");
   if (said !== null) raw.baseline = nameFromText(said, runs);
   const view = parseView(raw);

@@ -14,11 +14,12 @@ import {
 } from "./api";
 import { presentRoles } from "./chart/plan";
 import { type Checked, Checkup } from "./checkup";
-import { findingId, stretchOf, worst } from "./findings";
-import { type Frame, Frames } from "./frames";
+import { findingId, stretchOf, versionOf, worst } from "./findings";
+import { type Frame, Frames, joined } from "./frames";
 import { type Language, rememberLanguage } from "./language";
 import { type LinkContext, viewFromLink, viewToLink } from "./link";
 import { assignSlots } from "./palette";
+import type { Repaintable } from "./picture/picture";
 import { canBeLog, QUERIED_ROLES, type Role, rolesOf, type XAxis } from "./roles";
 import {
   type Drawn,
@@ -67,11 +68,13 @@ export interface SessionState {
   /** Its steps are lit in the chart. */
   readonly selectedFinding: Finding | null;
   readonly drawAll: boolean;
+  /** The help dialog is open. */
+  readonly help: boolean;
   readonly language: Language;
   readonly hostTheme: ThemeName;
 }
 
-const POLL_MS = 30_000;
+const TICK_MS = 1000;
 const SETTLE_MS = 120; // a slider sends dozens of values on its way
 const BACK_OFF_S = [2, 4, 8, 16, 30];
 const POINT_BUDGET = 400_000;
@@ -82,10 +85,13 @@ export class Session extends Store<SessionState> {
   private settle = 0;
   private retry = 0;
   private failures = 0;
+  private lookedAt = 0;
   private plotPixels = 1200;
   private readonly frames = new Frames();
   private readonly checkup: Checkup;
   readonly sparklines: SparklineFeed;
+  /** Those on the screen, for a picture of them. */
+  readonly charts = new Set<Repaintable>();
 
   constructor(
     private readonly api: Api,
@@ -110,6 +116,7 @@ export class Session extends Store<SessionState> {
       unchecked: new Map(),
       selectedFinding: null,
       drawAll: false,
+      help: false,
       language: "en",
       hostTheme: "light",
     });
@@ -120,30 +127,45 @@ export class Session extends Store<SessionState> {
   start(): void {
     void this.reload();
     window.setInterval(() => {
-      const seen = document.visibilityState === "visible" && document.documentElement.clientWidth > 0;
-      const { answer } = this.state;
-      const alive = !answer || answer.runs.length === 0 || answer.runs.some((r) => r.status === "running");
-      if (seen && alive && !this.retry) void this.reload();
-    }, POLL_MS);
+      const { every } = this.state.view;
+      if (every > 0 && Date.now() - this.lookedAt >= every * 1000) this.look();
+    }, TICK_MS);
   }
 
-  /** Everything anew; zoom and choice stay. */
-  async reload(): Promise<void> {
+  /** For what is new, unless nobody can see it or nothing can be. */
+  private look(): void {
+    const seen = document.visibilityState === "visible" && document.documentElement.clientWidth > 0;
+    const { answer, refreshing } = this.state;
+    const alive = !answer || answer.runs.length === 0 || answer.runs.some((r) => r.status === "running");
+    if (seen && alive && !refreshing && !this.retry) void this.reload("grown");
+  }
+
+  /**
+   * The list of runs anew, and the curves: of all drawn runs, or of those that have grown since. Zoom and
+   * choice stay.
+   */
+  async reload(what: "all" | "grown" = "all"): Promise<void> {
     this.clearRetry();
     this.runsAbort?.abort();
     const abort = new AbortController();
     this.runsAbort = abort;
+    this.lookedAt = Date.now();
     this.patch({ refreshing: true });
     try {
+      const before = this.state.runs;
       const answer = await this.api.runs(this.state.language, abort.signal);
       if (abort.signal.aborted) return;
       this.takeRuns(answer);
-      await this.loadSeries(true);
+      await this.loadSeries(what === "all" ? "all" : grownSince(before, this.state.runs));
     } catch (error) {
       if (!isAbort(error)) this.fail(error);
     } finally {
       if (this.runsAbort === abort) this.patch({ refreshing: false });
     }
+  }
+
+  exportUrl(runs: readonly string[], format: "csv" | "json"): string {
+    return this.api.exportUrl(runs, format);
   }
 
   private takeRuns(answer: RunsAnswer): void {
@@ -169,8 +191,8 @@ export class Session extends Store<SessionState> {
   private viewOf(remembered: Partial<View>, runs: readonly string[]): View {
     const said = this.address.read();
     if (said.size === 0) return { ...DEFAULT_VIEW, ...remembered };
-    const { theme = "auto" } = remembered;
-    return { ...DEFAULT_VIEW, theme, ...viewFromLink(said, runs) };
+    const { theme = DEFAULT_VIEW.theme, every = DEFAULT_VIEW.every } = remembered;
+    return { ...DEFAULT_VIEW, theme, every, ...viewFromLink(said, runs) };
   }
 
   /** The address was edited by hand, or the browser went back. */
@@ -358,14 +380,20 @@ export class Session extends Store<SessionState> {
     if (answer) rememberSlots(answer.searched.logdir, "own-colours", ownSlots);
   }
 
-  private async loadSeries(anew = false): Promise<void> {
+  /** `anew`: what was fetched before holds no longer for these runs. */
+  private async loadSeries(anew: "all" | ReadonlySet<string> = new Set()): Promise<void> {
     if (!this.state.answer) return;
     const query = this.query;
     const key = JSON.stringify(query);
-    if (!anew && this.state.frame?.key === key && !this.seriesAbort) return;
+    const { frame: shown } = this.state;
+    const stale = anew === "all" ? (query?.runs ?? []) : (query?.runs.filter((run) => anew.has(run)) ?? []);
+    if (stale.length === 0 && anew !== "all" && shown?.key === key && !this.seriesAbort) {
+      this.succeed();
+      return;
+    }
     this.seriesAbort?.abort();
     this.seriesAbort = null;
-    if (anew) this.frames.clear();
+    if (anew === "all" || anew.size > 0) this.frames.clear();
     const known = this.frames.get(key);
     if (known) {
       this.patch({ frame: known, loading: false });
@@ -379,11 +407,13 @@ export class Session extends Store<SessionState> {
     const abort = new AbortController();
     this.seriesAbort = abort;
     this.patch({ loading: true });
+    // The same window, of which some runs have grown: only those.
+    const rest = anew !== "all" && stale.length > 0 && shown?.key === key ? shown : null;
     try {
-      const { segments, missing } = await this.api.series(query, abort.signal);
+      const answer = await this.api.series(rest ? { ...query, runs: stale } : query, abort.signal);
       if (abort.signal.aborted) return;
       this.seriesAbort = null;
-      const frame = { key, query, segments, missing };
+      const frame = { key, query, ...(rest ? joined(rest, answer, stale) : answer) };
       this.frames.put(frame);
       this.patch({ frame, loading: false });
       this.succeed();
@@ -423,6 +453,17 @@ export class Session extends Store<SessionState> {
     window.clearTimeout(this.retry);
     this.retry = 0;
   }
+}
+
+function grownSince(
+  before: ReadonlyMap<string, RunInfo>,
+  now: ReadonlyMap<string, RunInfo>,
+): ReadonlySet<string> {
+  const grown = [...now.values()].filter((run) => {
+    const known = before.get(run.run);
+    return !known || versionOf(known) !== versionOf(run);
+  });
+  return new Set(grown.map((run) => run.run));
 }
 
 function selected(findings: SessionState["findings"], id: string | null): Finding | null {

@@ -23,6 +23,9 @@ export type Scales = Readonly<Partial<Record<ChartRole, "linear" | "log">>>;
 /** y ranges that the user set or locked, in the role's own unit. */
 export type Ranges = Readonly<Partial<Record<ChartRole, readonly [low: number, high: number]>>>;
 
+/** Seconds between looks for new data; 0: only when TensorBoard reloads. */
+export const INTERVALS = [0, 10, 30, 60, 300] as const;
+
 export interface View {
   readonly chart: ChartKind;
   /** How many stacked panels stand side by side. */
@@ -49,6 +52,7 @@ export interface View {
   /** What the others are compared with. */
   readonly baseline: string | null;
   readonly filter: string;
+  readonly every: (typeof INTERVALS)[number];
   readonly theme: ThemeChoice;
 }
 
@@ -71,6 +75,7 @@ export const DEFAULT_VIEW: View = {
   finding: null,
   baseline: null,
   filter: "",
+  every: 30,
   theme: "auto",
 };
 
@@ -112,6 +117,7 @@ const VALID: { [K in keyof View]: (v: unknown) => v is View[K] } = {
   finding: orNull((v): v is string => typeof v === "string" && v.length <= 200),
   baseline: orNull((v): v is string => typeof v === "string"),
   filter: (v): v is string => typeof v === "string" && v.length <= 500,
+  every: oneOf<View["every"]>(...INTERVALS),
   theme: oneOf<ThemeChoice>("auto", "light", "dark"),
 };
 

@@ -32,6 +32,10 @@ class FakeServer implements Api {
     return [];
   }
 
+  exportUrl(): string {
+    return "";
+  }
+
   async settle() {
     this.asked.at(-1)!.answer(decodeSeries(encode([{ run: "a", role: "loss", x: [1], last: [2] }])));
     await vi.advanceTimersByTimeAsync(0);
@@ -133,5 +137,33 @@ describe("a session", () => {
     void next.reload();
     await vi.advanceTimersByTimeAsync(0);
     expect(next.chosen).toEqual(["c"]);
+  });
+
+  it("asks only for what has grown when it looks by itself", async () => {
+    session.setView({ runs: ["a", "b"] });
+    server.asked.at(-1)!.answer(
+      decodeSeries(
+        encode([
+          { run: "a", role: "loss", x: [1], last: [2] },
+          { run: "b", role: "loss", x: [1], last: [3] },
+        ]),
+      ),
+    );
+    await vi.advanceTimersByTimeAsync(0);
+    const before = server.asked.length;
+    void session.reload("grown");
+    await vi.advanceTimersByTimeAsync(0);
+    expect(server.asked.length).toBe(before);
+    server.list = [server.list[0]!, { ...server.list[1]!, last_wall_time: 2 }];
+    void session.reload("grown");
+    await vi.advanceTimersByTimeAsync(0);
+    expect(server.asked.slice(before).map((a) => a.query.runs)).toEqual([["b"]]);
+    server.asked.at(-1)!.answer(decodeSeries(encode([{ run: "b", role: "loss", x: [1, 2], last: [3, 4] }])));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(session.state.frame!.segments.map((s) => [s.run, s.n])).toEqual([
+      ["a", 1],
+      ["b", 2],
+    ]);
+    expect(session.state.loading).toBe(false);
   });
 });

@@ -85,6 +85,15 @@ class Tab:
         else:
             raise AssertionError(f"the chart does not show {runs}")
 
+    def checked(self) -> None:
+        """Waits until the findings of all selected runs are there."""
+        self.frame.locator('[data-testid="findings"][data-checking="0"]').wait_for()
+
+    def selected(self) -> list[str]:
+        """The checked runs among the rows in sight."""
+        rows = self.frame.locator('[data-testid="run-row"][data-selected="true"]')
+        return [row.get_attribute("data-run") for row in rows.all()]
+
     def window(self) -> tuple[float, float]:
         overlay = self.find("overlay")
         return float(overlay.get_attribute("data-from")), float(overlay.get_attribute("data-to"))
@@ -92,13 +101,18 @@ class Tab:
 
 @pytest.fixture
 def open_tab(browser):
-    """A function (logdir, **options of the page) -> an open Tab. Fails on any error in the page."""
+    """A function (logdir, **options of the page) -> an open Tab. Fails on any error in the page.
+
+    With ``base`` it is a tab of a TensorBoard that is running already.
+    """
     with contextlib.ExitStack() as stack:
         tabs = []
 
-        def open_at(logdir, path_prefix="", width=1440, height=900, arguments=(), wait=True, **options) -> Tab:
+        def open_at(
+            logdir=None, path_prefix="", width=1440, height=900, arguments=(), wait=True, base="", **options
+        ) -> Tab:
             flags = arguments or ("--logdir", str(logdir))
-            base = stack.enter_context(serve(*flags, path_prefix=path_prefix))
+            base = base or stack.enter_context(serve(*flags, path_prefix=path_prefix))
             context = browser.new_context(viewport={"width": width, "height": height}, **options)
             stack.callback(context.close)
             page = context.new_page()

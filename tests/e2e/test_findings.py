@@ -9,6 +9,7 @@ import math
 import random
 
 import pytest
+from tensorboard_server import serve
 
 from tb_mindformers_plugin.writer import HealthWriter
 
@@ -30,26 +31,40 @@ def write_run(directory, steps=1200, spike=None, nan_from=None):
         writer.event("end", steps, status="completed", wall_time=1.8e9 + steps)
 
 
+def write_runs(logdir):
+    write_run(logdir / "healthy")
+    write_run(logdir / "spiky", spike=SPIKE)
+    write_run(logdir / "lost", nan_from=900)
+
+
 @pytest.fixture
 def logs(tmp_path):
-    write_run(tmp_path / "healthy")
-    write_run(tmp_path / "spiky", spike=SPIKE)
-    write_run(tmp_path / "lost", nan_from=900)
+    write_runs(tmp_path)
     return tmp_path
 
 
-def checked(tab):
-    tab.frame.locator('[data-testid="findings"][data-checking="0"]').wait_for()
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    logdir = tmp_path_factory.mktemp("logs")
+    write_runs(logdir)
+    with serve("--logdir", str(logdir)) as base:
+        yield base
+
+
+@pytest.fixture(scope="module")
+def demo_base(demo_logs):
+    with serve("--logdir", str(demo_logs)) as base:
+        yield base
 
 
 def asked(tab, route):
     return [r.url for r in tab.requests if f"/training_health/{route}" in r.url]
 
 
-def test_worst_first_with_advice_on_demand(open_tab, logs):
-    tab = open_tab(logs)
+def test_worst_first_with_advice_on_demand(open_tab, base):
+    tab = open_tab(base=base)
     tab.select("healthy", "spiky", "lost")
-    checked(tab)
+    tab.checked()
     rows = tab.find("finding")
     order = ["critical", "warning", "info"]
     severities = [row.get_attribute("data-severity") for row in rows.all()]
@@ -65,10 +80,10 @@ def test_worst_first_with_advice_on_demand(open_tab, logs):
     assert tab.find("overlay").get_attribute("data-zoomed") == "false"
 
 
-def test_filters_by_severity_and_run(open_tab, logs):
-    tab = open_tab(logs)
+def test_filters_by_severity_and_run(open_tab, base):
+    tab = open_tab(base=base)
     tab.select("healthy", "spiky", "lost")
-    checked(tab)
+    tab.checked()
     tab.find("findings-level").select_option("critical")
     assert {row.get_attribute("data-severity") for row in tab.find("finding").all()} == {"critical"}
     tab.find("findings-level").select_option("all")
@@ -79,10 +94,10 @@ def test_filters_by_severity_and_run(open_tab, logs):
     assert tab.find("finding").count() == 0
 
 
-def test_findings_of_runs_that_are_not_selected(open_tab, logs):
-    tab = open_tab(logs)
+def test_findings_of_runs_that_are_not_selected(open_tab, base):
+    tab = open_tab(base=base)
     tab.select("healthy")
-    checked(tab)
+    tab.checked()
     assert tab.find("finding").count() == 0
     tab.find("findings-scope").select_option("all")
     row = tab.find("finding", run="spiky", rule="loss_spike")
@@ -91,10 +106,10 @@ def test_findings_of_runs_that_are_not_selected(open_tab, logs):
     assert tab.find("overlay").get_attribute("data-runs").split("\n") == ["healthy", "spiky"]
 
 
-def test_zoom_shows_the_stretch_and_escape_lets_go(open_tab, logs):
-    tab = open_tab(logs)
+def test_zoom_shows_the_stretch_and_escape_lets_go(open_tab, base):
+    tab = open_tab(base=base)
     tab.select("healthy", "spiky", "lost")
-    checked(tab)
+    tab.checked()
     whole = tab.window()
     zoom = tab.find("finding", run="spiky", rule="loss_spike").locator('[data-testid="finding-zoom"]')
     zoom.click()
@@ -109,10 +124,10 @@ def test_zoom_shows_the_stretch_and_escape_lets_go(open_tab, logs):
     assert tab.frame.locator('[data-testid="finding"][aria-current]').count() == 0
 
 
-def test_the_selected_finding_survives_a_reload_of_the_page(open_tab, logs):
-    tab = open_tab(logs)
+def test_the_selected_finding_survives_a_reload_of_the_page(open_tab, base):
+    tab = open_tab(base=base)
     tab.select("healthy", "spiky")
-    checked(tab)
+    tab.checked()
     tab.find("finding", rule="loss_spike").locator('[data-testid="finding-zoom"]').click()
     tab.frame.locator('[data-testid="overlay"][data-zoomed="true"]').wait_for()
     window = tab.window()
@@ -125,7 +140,7 @@ def test_the_selected_finding_survives_a_reload_of_the_page(open_tab, logs):
 def test_a_reload_checks_only_runs_that_grew(open_tab, logs):
     tab = open_tab(logs)
     tab.select("healthy", "spiky")
-    checked(tab)
+    tab.checked()
     before = len(asked(tab, "findings"))
     assert before == len({url.split("run=")[1] for url in asked(tab, "findings")})
     with HealthWriter(logs / "spiky", {"total_steps": 1200}) as writer:
@@ -134,15 +149,15 @@ def test_a_reload_checks_only_runs_that_grew(open_tab, logs):
     with tab.page.expect_request(lambda r: "/findings" in r.url) as seen:
         tab.find("reload").click()
     assert "run=spiky" in seen.value.url
-    checked(tab)
+    tab.checked()
     tab.ready()
     assert len(asked(tab, "findings")) == before + 1
 
 
-def test_copy_json_and_csv(open_tab, logs):
-    tab = open_tab(logs, permissions=["clipboard-read", "clipboard-write"], accept_downloads=True)
+def test_copy_json_and_csv(open_tab, base):
+    tab = open_tab(base=base, permissions=["clipboard-read", "clipboard-write"], accept_downloads=True)
     tab.select("spiky", "lost")
-    checked(tab)
+    tab.checked()
     messages = tab.frame.locator('[data-testid="finding-message"]').all_inner_texts()
     tab.find("findings-copy").click()
     tab.find("findings-copy").get_by_text("copied").wait_for()
@@ -160,9 +175,9 @@ def test_copy_json_and_csv(open_tab, logs):
     assert {row["run"] for row in rows} == {"spiky", "lost"}
 
 
-def test_the_height_is_dragged_and_kept(open_tab, logs):
-    tab = open_tab(logs)
-    checked(tab)
+def test_the_height_is_dragged_and_kept(open_tab, base):
+    tab = open_tab(base=base)
+    tab.checked()
     height = tab.find("findings").bounding_box()["height"]
     assert height == 224
     grip = tab.find("findings-resizer").bounding_box()
@@ -180,10 +195,10 @@ def test_the_height_is_dragged_and_kept(open_tab, logs):
     assert tab.find("findings").bounding_box()["height"] == kept
 
 
-def test_chinese_is_spoken_throughout_and_remembered(open_tab, logs):
-    tab = open_tab(logs)
+def test_chinese_is_spoken_throughout_and_remembered(open_tab, base):
+    tab = open_tab(base=base)
     tab.select("healthy", "spiky")
-    checked(tab)
+    tab.checked()
     english = tab.find("finding", rule="loss_spike").locator('[data-testid="finding-message"]').inner_text()
     tab.find("language").click()
     tab.frame.locator("text=训练健康").wait_for()
@@ -208,11 +223,11 @@ def test_chinese_is_spoken_throughout_and_remembered(open_tab, logs):
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (1100, 700)])
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
-def test_nothing_is_clipped(open_tab, demo_logs, width, height, locale):
-    tab = open_tab(demo_logs, width=width, height=height, locale=locale)
+def test_nothing_is_clipped(open_tab, demo_base, width, height, locale):
+    tab = open_tab(base=demo_base, width=width, height=height, locale=locale)
     tab.find("select-visible").click()
     tab.ready()
-    checked(tab)
+    tab.checked()
     overflowing = tab.frame.evaluate(
         """() => [...document.querySelectorAll(".bar, .findings-head, .chart-head, .runs-count, .row .facts, .finding")]
           .filter((el) => el.scrollWidth > el.clientWidth + 1)

@@ -126,6 +126,12 @@ export class Chart {
     return this.plot?.ctx.canvas ?? null;
   }
 
+  /** Paints the picture once more, at once: for whoever writes down what is painted. */
+  repaint(): void {
+    const { plot } = this;
+    plot?.batch(() => plot.redraw(false));
+  }
+
   /** One run on top of the others, which fade; null: all alike. */
   light(run: string | null): void {
     if (run === this.lit) return;

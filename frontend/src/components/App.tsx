@@ -12,6 +12,7 @@ import { DrawLimit } from "./DrawLimit";
 import { NoMetrics, NothingChosen, OtherRoles } from "./EmptyState";
 import { Findings } from "./Findings";
 import { Guard } from "./Guard";
+import { Help } from "./Help";
 import { Notes } from "./Notes";
 import { Overlay } from "./Overlay";
 import { RunList } from "./RunList";
@@ -37,6 +38,7 @@ export function App({ session }: { session: Session }) {
           <Main session={session} state={state} theme={theme} />
         </Guard>
       </main>
+      {state.help && <Help onClose={() => session.patch({ help: false })} />}
     </div>
   );
 }
@@ -83,6 +85,9 @@ function useKeys(session: Session): void {
       if (e.key === "/" && !typing && !e.ctrlKey && !e.metaKey && !e.altKey) {
         e.preventDefault();
         document.getElementById("filter")?.focus();
+      } else if (e.key === "?" && !typing && !e.ctrlKey && !e.metaKey) {
+        e.preventDefault();
+        session.patch({ help: true });
       } else if (e.key === "Escape" && session.narrowed) {
         session.showAll();
       }

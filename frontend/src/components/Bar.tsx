@@ -5,8 +5,11 @@ import type { Session, SessionState } from "../session";
 import { CHARTS } from "../state";
 import { formatSmoothing, text } from "../text";
 import type { ThemeName } from "../theme";
+import { CopyButton } from "./CopyButton";
 import { useNow } from "./clock";
-import { MoonIcon, ReloadIcon, SunIcon } from "./icons";
+import { ExportMenu } from "./ExportMenu";
+import { LinkIcon, MoonIcon, SunIcon } from "./icons";
+import { ReloadMenu } from "./ReloadMenu";
 
 export function Bar({ session, state, theme }: { session: Session; state: SessionState; theme: ThemeName }) {
   const { view, hostTheme } = state;
@@ -82,16 +85,18 @@ export function Bar({ session, state, theme }: { session: Session; state: Sessio
       </label>
       <span class="spring" />
       <LastEvent session={session} state={state} />
-      <button
-        type="button"
-        class={state.refreshing ? "button square busy" : "button square"}
-        data-testid="reload"
-        aria-label={text.reload}
-        title={text.reload}
-        onClick={() => void session.reload()}
+      <ReloadMenu session={session} state={state} />
+      <ExportMenu session={session} />
+      <CopyButton
+        what={() => session.link}
+        copied="✓"
+        title={text.link.title}
+        label={text.link.copy}
+        testid="copy-link"
+        class="button square"
       >
-        <ReloadIcon />
-      </button>
+        <LinkIcon />
+      </CopyButton>
       <span class="rule" />
       <button
         type="button"
@@ -113,6 +118,16 @@ export function Bar({ session, state, theme }: { session: Session; state: Sessio
         onClick={() => session.setView({ theme: other === hostTheme ? "auto" : other })}
       >
         {theme === "dark" ? <SunIcon /> : <MoonIcon />}
+      </button>
+      <button
+        type="button"
+        class="button square plain"
+        data-testid="help"
+        aria-label={text.help.open}
+        title={text.help.open}
+        onClick={() => session.patch({ help: true })}
+      >
+        ?
       </button>
     </header>
   );

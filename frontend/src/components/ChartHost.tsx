@@ -42,6 +42,7 @@ export function ChartHost({ session, scene, group, label, ...on }: Props) {
     });
     chart.current = made;
     group.add(made);
+    session.charts.add(made);
     const observer = new ResizeObserver(() => {
       const size = { width: el.clientWidth, height: el.clientHeight };
       handlers.current.onSize?.(size);
@@ -51,6 +52,7 @@ export function ChartHost({ session, scene, group, label, ...on }: Props) {
     return () => {
       observer.disconnect();
       group.remove(made);
+      session.charts.delete(made);
       made.destroy();
     };
   }, [group]);

@@ -8,6 +8,8 @@ interface Props {
   copied: string;
   title?: string;
   testid: string;
+  /** Where what it shows is no word. */
+  label?: string;
   class?: string;
   children: ComponentChildren;
 }
@@ -15,7 +17,7 @@ interface Props {
 const SAID_MS = 1500;
 
 /** Copies, and says for a moment that it did (to a screen reader as well). */
-export function CopyButton({ what, copied, title, testid, class: kind = "button", children }: Props) {
+export function CopyButton({ what, copied, title, label, testid, class: kind = "button", children }: Props) {
   const [said, setSaid] = useState("");
   const timer = useRef(0);
   useEffect(() => () => window.clearTimeout(timer.current), []);
@@ -25,7 +27,14 @@ export function CopyButton({ what, copied, title, testid, class: kind = "button"
     timer.current = window.setTimeout(() => setSaid(""), SAID_MS);
   };
   return (
-    <button type="button" class={kind} data-testid={testid} title={title} onClick={() => void copy()}>
+    <button
+      type="button"
+      class={kind}
+      data-testid={testid}
+      title={title}
+      aria-label={label}
+      onClick={() => void copy()}
+    >
       <span aria-live="polite">{said || children}</span>
     </button>
   );

@@ -107,10 +107,11 @@ export const en = {
     follow: "with TensorBoard",
     every: (seconds: number) => `every ${formatAge(seconds)}`,
   },
-  link: { copy: "copy link", copied: "link copied", title: "A link that opens the tab as it is now" },
+  link: { copy: "Copy link", title: "Copy a link that opens the tab as it is now" },
   exports: {
     label: "export",
-    data: "Data of the selected runs",
+    data: (n: number) => (n === 1 ? "Data of this run" : `Data of these ${formatCount(n)} runs`),
+    tooMany: "Too many runs for one file: select fewer",
     chart: "This chart",
     csv: "CSV, all points",
     json: "JSON, all points",

@@ -103,10 +103,11 @@ export const zh: Text = {
     follow: "跟随 TensorBoard",
     every: (seconds) => `每 ${formatAge(seconds)}`,
   },
-  link: { copy: "复制链接", copied: "已复制链接", title: "打开此链接即可还原当前视图" },
+  link: { copy: "复制链接", title: "复制链接，打开即可还原当前视图" },
   exports: {
     label: "导出",
-    data: "所选运行的数据",
+    data: (n) => (n === 1 ? "该运行的数据" : `这 ${formatCount(n)} 个运行的数据`),
+    tooMany: "运行太多，无法放入一个文件：请少选一些",
     chart: "当前图表",
     csv: "CSV，全部点",
     json: "JSON，全部点",

@@ -1,0 +1,52 @@
+import { saveFile, saveText, visit } from "../hand-over";
+import { pngOf, svgPicture } from "../picture/picture";
+import type { Session } from "../session";
+import { text } from "../text";
+import { Menu } from "./Menu";
+
+/** Servers take no longer address. */
+const LONGEST_URL = 16_000;
+
+/** All points of the drawn runs from the server, and the chart as it is on the screen. */
+export function ExportMenu({ session }: { session: Session }) {
+  const runs = session.drawn.runs.map((run) => run.run);
+  const data = (format: "csv" | "json") => {
+    const url = session.exportUrl(runs, format);
+    const tooLong = url.length > LONGEST_URL;
+    return {
+      key: format,
+      label: text.exports[format],
+      disabled: tooLong,
+      title: tooLong ? text.exports.tooMany : "",
+      onChoose: () => visit(url),
+    };
+  };
+  const picture = () => svgPicture(document.querySelector<HTMLElement>(".chart")!, session.charts);
+  return (
+    <Menu
+      label={text.exports.label}
+      testid="export"
+      class="button menu-button"
+      disabled={runs.length === 0}
+      items={[
+        { ...data("csv"), heading: text.exports.data(runs.length) },
+        data("json"),
+        {
+          key: "png",
+          label: text.exports.png,
+          heading: text.exports.chart,
+          disabled: session.charts.size === 0,
+          onChoose: () => void pngOf(picture()).then((blob) => saveFile("training-health.png", blob)),
+        },
+        {
+          key: "svg",
+          label: text.exports.svg,
+          disabled: session.charts.size === 0,
+          onChoose: () => saveText("training-health.svg", "image/svg+xml", picture()),
+        },
+      ]}
+    >
+      {text.exports.label} <span aria-hidden="true">▾</span>
+    </Menu>
+  );
+}

@@ -1,0 +1,116 @@
+"""axe-core on the tab: nothing serious, whatever is shown."""
+
+from __future__ import annotations
+
+import pytest
+from checkout import ROOT
+from tensorboard_server import serve
+
+pytestmark = pytest.mark.e2e
+
+AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+@pytest.fixture(scope="module")
+def base(demo_logs):
+    with serve("--logdir", str(demo_logs)) as base:
+        yield base
+
+
+def complaints(tab):
+    """What axe-core calls serious or critical, each with the element it is about."""
+    assert AXE.is_file(), "npm ci in frontend/ installs axe-core"
+    if not tab.frame.evaluate("() => 'axe' in window"):
+        tab.frame.evaluate(AXE.read_text(encoding="utf-8"))
+    found = tab.frame.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
+    assert found["passes"], "axe-core looked at nothing"
+    return [
+        f"{violation['id']}: {node['html'][:160]} {node['failureSummary'][:200]}"
+        for violation in found["violations"]
+        if violation["impact"] in ("serious", "critical")
+        for node in violation["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_the_whole_tab(open_tab, base, scheme, locale):
+    tab = open_tab(base=base, locale=locale, color_scheme=scheme)
+    tab.find("select-visible").click()
+    tab.ready()
+    tab.checked()
+    tab.frame.locator('[data-testid="finding-advice-toggle"]').first.click()
+    assert complaints(tab) == []
+
+
+def test_menus_dialogs_and_a_selected_finding(open_tab, base):
+    tab = open_tab(base=base)
+    tab.select("lr_too_high")
+    tab.checked()
+    tab.frame.locator('[data-testid="finding-zoom"]').first.click()
+    tab.ready()
+    assert complaints(tab) == []
+    for opener in ("export", "refresh", "help"):
+        tab.find(opener).click()
+        assert complaints(tab) == [], opener
+        tab.page.keyboard.press("Escape")
+    row = tab.find("run-row").first
+    row.hover()
+    row.locator('[data-testid="run-colour"]').click()
+    assert complaints(tab) == []
+
+
+def test_stacked_panels(open_tab, base):
+    tab = open_tab(base=base)
+    tab.frame.get_by_text("Stacked").click()
+    tab.frame.locator('[data-mode="stacked"]').wait_for()
+    tab.ready()
+    assert complaints(tab) == []
+
+
+def test_an_empty_logdir(open_tab, tmp_path):
+    tab = open_tab(tmp_path)
+    assert complaints(tab) == []
+
+
+def test_the_keyboard_reaches_everything_in_order(open_tab, base):
+    tab = open_tab(base=base)
+    tab.select("lr_too_high")
+    tab.checked()
+    tab.find("filter").focus()
+    seen = []
+    for _ in range(200):
+        tab.page.keyboard.press("Tab")
+        place = tab.frame.evaluate(
+            """() => {
+              const el = document.activeElement;
+              const style = getComputedStyle(el);
+              return [el.dataset.testid ?? el.className, style.outlineStyle !== 'none' || style.backgroundImage !== 'none'];
+            }"""
+        )
+        if place[0] == "" and seen:
+            break
+        seen.append(place)
+    names = [name for name, _ in seen]
+    for wanted in ("run-checkbox", "run-name", "run-colour", "run-pin", "plot", "finding-zoom", "findings-copy"):
+        assert wanted in names, wanted
+    assert [name for name, visible in seen if not visible] == []
+    assert names.index("run-checkbox") < names.index("plot") < names.index("finding-zoom")
+
+
+def test_findings_are_a_list_of_sentences(open_tab, base):
+    tab = open_tab(base=base)
+    tab.select("lr_too_high")
+    tab.checked()
+    spoken = tab.frame.locator("body").aria_snapshot()
+    assert "Loss left its level" in spoken
+    assert "list" in spoken
+    assert 'img "critical"' in spoken
+
+
+def test_help_opens_with_a_question_mark_and_closes_with_escape(open_tab, base):
+    tab = open_tab(base=base)
+    tab.frame.locator("body").press("?")
+    tab.find("help-dialog").wait_for()
+    tab.page.keyboard.press("Escape")
+    tab.find("help-dialog").wait_for(state="detached")
