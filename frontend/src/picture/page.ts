@@ -37,14 +37,13 @@ function background(el: Element, style: CSSStyleDeclaration, origin: DOMRect): s
 }
 
 function words(node: Text, origin: DOMRect): string[] {
-  const said = node.data.trim();
   const parent = node.parentElement;
-  if (!said || !parent) return [];
+  if (!parent) return [];
   const { color, fontFamily, fontSize, fontWeight } = getComputedStyle(parent);
   const font = `font:${fontWeight} ${fontSize} ${fontFamily}`;
   return lines(node).map(
     ({ text, box }) =>
-      `<text${attribute("x", rounded(box.left - origin.left))}` +
+      `<text xml:space="preserve"${attribute("x", rounded(box.left - origin.left))}` +
       `${attribute("y", rounded(box.top - origin.top + box.height / 2))} dominant-baseline="central"` +
       `${attribute("style", font)}${attribute("fill", color)}>${escaped(text)}</text>`,
   );
@@ -55,7 +54,7 @@ function lines(node: Text): { text: string; box: DOMRect }[] {
   const range = document.createRange();
   range.selectNodeContents(node);
   const boxes = [...range.getClientRects()].filter((box) => box.width > 0);
-  if (boxes.length <= 1) return boxes.map((box) => ({ text: node.data.trim(), box }));
+  if (boxes.length <= 1) return boxes.map((box) => ({ text: node.data.replace(/\s+/g, " "), box }));
   const found: { text: string; box: DOMRect }[] = [];
   for (let i = 0; i < node.data.length; i++) {
     range.setStart(node, i);
