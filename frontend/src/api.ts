@@ -22,6 +22,13 @@ export interface RoleInfo {
   readonly last_value: JsonNumber;
 }
 
+export interface HealthEvent {
+  readonly kind: "alert" | "action";
+  readonly step: number;
+  readonly severity: Severity;
+  readonly message: string;
+}
+
 export interface RunInfo {
   readonly run: string;
   readonly source: "manifest" | "alias";
@@ -41,6 +48,8 @@ export interface RunInfo {
   readonly axes: readonly XAxis[];
   /** Steps at which a training was taken up again. */
   readonly restarts: readonly number[];
+  /** What the run's own callback found, and did, while it trained. */
+  readonly events: readonly HealthEvent[];
   /** Names of all ranks of this training, its own included; empty where it has but one. */
   readonly ranks: readonly string[];
   readonly roles: Partial<Record<Role, RoleInfo>>;
@@ -158,6 +167,7 @@ function withDefaults(answer: Partial<RunsAnswer>): RunsAnswer {
       missing: run.missing ?? [],
       axes: run.axes ?? ["step"],
       restarts: run.restarts ?? [],
+      events: run.events ?? [],
       ranks: run.ranks ?? [],
       findings: run.findings ?? null,
       seconds_per_step: run.seconds_per_step ?? null,

@@ -55,6 +55,8 @@ export interface RoleStyle {
   readonly transform: Transform;
   /** A curve is noisy: it gets a min–max band and an EMA. A held value is drawn as steps. */
   readonly shape: "curve" | "steps";
+  /** A lone peak is worth a stick up to its value: where up is worse. */
+  readonly peaks: boolean;
   /** An evaluation has few points, each of them an average: smoothing them only makes them late. */
   readonly smooth: boolean;
   /** Share of the free height in Lanes. */
@@ -69,6 +71,7 @@ export interface RoleStyle {
 const CURVE: RoleStyle = {
   transform: "linear",
   shape: "curve",
+  peaks: false,
   smooth: true,
   share: 20,
   merged: [0.03, 0.97],
@@ -76,10 +79,11 @@ const CURVE: RoleStyle = {
   dash: [],
 };
 const EVALUATION: RoleStyle = { ...CURVE, smooth: false };
+const WORSE_ABOVE: RoleStyle = { ...CURVE, peaks: true };
 
 export const ROLE_STYLE: Record<ChartRole, RoleStyle> = {
-  loss: { ...CURVE, share: 55, width: 2 },
-  grad_norm: { ...CURVE, transform: "log10", share: 18, merged: [0.26, 0.6], width: 1 },
+  loss: { ...WORSE_ABOVE, share: 55, width: 2 },
+  grad_norm: { ...WORSE_ABOVE, transform: "log10", share: 18, merged: [0.26, 0.6], width: 1 },
   lr: { ...CURVE, shape: "steps", smooth: false, share: 12, merged: [0.03, 0.55], dash: [7, 4] },
   loss_scale: {
     ...CURVE,
@@ -90,13 +94,13 @@ export const ROLE_STYLE: Record<ChartRole, RoleStyle> = {
     merged: [0.64, 0.84],
     dash: [2, 2.5],
   },
-  eval_loss: EVALUATION,
+  eval_loss: { ...EVALUATION, peaks: true },
   eval_accuracy: EVALUATION,
   accuracy: CURVE,
   throughput: CURVE,
-  step_time: CURVE,
+  step_time: WORSE_ABOVE,
   reward: CURVE,
-  kl: CURVE,
+  kl: WORSE_ABOVE,
   clip_fraction: CURVE,
 };
 

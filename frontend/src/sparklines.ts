@@ -57,6 +57,7 @@ export class SparklineFeed extends Store<Sparklines> {
       from: null,
       to: null,
       buckets: BUCKETS,
+      log_x: false,
       smoothing: 0,
     } as const;
     try {

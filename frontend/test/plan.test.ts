@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { Finding, HealthEvent } from "../src/api";
 import { type Breaks, pixelColumns } from "../src/chart/columns";
 import { roleExtent, transformFor } from "../src/chart/extent";
 import { describeNonFinite, findMarks, windowAround } from "../src/chart/marks";
@@ -40,9 +41,10 @@ const marksIn = (
     segments: s,
     x,
     loaded,
+    findings: new Map(),
     runs: [...new Set(s.map((one) => one.run))].map((run) => ({
       run,
-      info: { restarts: restarts.get(run) ?? [] },
+      info: { restarts: restarts.get(run) ?? [], events: [] },
     })),
   });
 
@@ -361,6 +363,77 @@ describe("marks", () => {
     });
     expect(marksIn(s, "step", new Map())).toMatchObject([
       { kind: "nonfinite", x: 2, title: "a: loss was NaN at 2 logged points between step 2 and step 3." },
+    ]);
+  });
+});
+
+describe("marks of findings", () => {
+  const finding = (rule: string, more: Partial<Finding> = {}): Finding => ({
+    rule,
+    severity: "warning",
+    run: "a",
+    role: "loss",
+    tag: "train/loss",
+    first_step: 100,
+    last_step: 300,
+    peak_step: 200,
+    message: `${rule}.`,
+    advice: "",
+    evidence: {},
+    ...more,
+  });
+  const scene = (findings: readonly Finding[], x: XAxis = "step", events: readonly HealthEvent[] = []) => ({
+    segments: segments(curve("a")),
+    x,
+    loaded: null,
+    findings: new Map([["a", findings]]),
+    runs: [{ run: "a", info: { restarts: [], events } }],
+  });
+
+  it("have the shape of what was found, where it began or was worst", () => {
+    const rules = ["loss_divergence", "loss_spike", "grad_explosion", "non_finite", "throughput_drop"];
+    const marks = findMarks(scene(rules.map((rule) => finding(rule))));
+    expect(Object.fromEntries(marks.map((m) => [m.finding!.rule, [m.kind, m.x]]))).toEqual({
+      loss_divergence: ["diverged", 100],
+      loss_spike: ["spike", 200],
+      grad_explosion: ["spike", 200],
+      non_finite: ["nonfinite", 100],
+      throughput_drop: ["alert", 100],
+    });
+    expect(marks.every((m) => m.severity === "warning")).toBe(true);
+  });
+
+  it("are only on the axis of which they tell", () => {
+    expect(findMarks(scene([finding("loss_spike")], "wall"))).toEqual([]);
+  });
+
+  it("stand for what the curve itself tells of the same", () => {
+    const broken: TestSegment = {
+      run: "a",
+      role: "loss",
+      x: [1, 2],
+      last: [1, Number.POSITIVE_INFINITY],
+      nonfinite: { idx: [1], nan: [0], posinf: [1], neginf: [0] },
+    };
+    const both = { ...scene([finding("non_finite", { severity: "critical" })]), segments: segments(broken) };
+    expect(findMarks(both)).toMatchObject([
+      { kind: "nonfinite", label: "Inf", finding: { rule: "non_finite" } },
+    ]);
+  });
+
+  it("stand beside what the run's own callback found and did", () => {
+    const events: HealthEvent[] = [
+      { kind: "alert", step: 120, severity: "critical", message: "It jumped." },
+      { kind: "action", step: 121, severity: "warning", message: "Learning rate reduced." },
+    ];
+    expect(findMarks(scene([], "step", events))).toMatchObject([
+      {
+        kind: "alert",
+        severity: "critical",
+        x: 120,
+        title: "a, found at step 120 while it trained: It jumped.",
+      },
+      { kind: "alert", severity: "warning", x: 121, title: "a, done at step 121: Learning rate reduced." },
     ]);
   });
 });

@@ -14,6 +14,7 @@ export const runInfo = (run: string, more: Partial<RunInfo> = {}): RunInfo => ({
   missing: [],
   axes: ["step"],
   restarts: [],
+  events: [],
   ranks: [],
   roles: { loss: SERIES },
   ...more,

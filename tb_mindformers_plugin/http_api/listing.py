@@ -10,6 +10,7 @@ from typing import Any, Optional, Sequence, Union
 from tb_mindformers_plugin.health import Finding, verdict
 from tb_mindformers_plugin.health.diagnoses import Diagnoses
 from tb_mindformers_plugin.health.finding import SEVERITIES
+from tb_mindformers_plugin.http_api.events import shown_events
 from tb_mindformers_plugin.http_api.hints import missing_hints
 from tb_mindformers_plugin.runs.ranks import fold_ranks
 from tb_mindformers_plugin.runs.store import Store
@@ -83,6 +84,7 @@ def _run(
         "missing": missing_hints(summary, language),
         "axes": list(summary.axes),
         "restarts": list(summary.restarts),
+        "events": shown_events(summary.events, language),
         "ranks": list(ranks),
         "roles": {
             role: {**dataclasses.asdict(series), "last_value": json_number(series.last_value)}

@@ -56,6 +56,7 @@ class RunSummary:
       seconds_per_step: median of late; None where there are no two steps with a clock that goes forward.
       axes: x axes that it can be drawn on.
       restarts: steps at which it was taken up again.
+      events: its health events but overflows (those are a series as well), in the order of writing.
       notes: what a reader of its curves should know, each a sentence.
     """
 
@@ -72,6 +73,7 @@ class RunSummary:
     seconds_per_step: Optional[float]
     axes: tuple[str, ...]
     restarts: tuple[int, ...]
+    events: tuple[HealthEvent, ...]
     notes: tuple[Text, ...]
 
 
@@ -93,6 +95,7 @@ def summarise(name: str, contents: RunContents, exact: bool) -> RunSummary:
         seconds_per_step=_seconds_per_step(contents.current(first_role)) if first_role else None,
         axes=tuple(axes.available(contents)),
         restarts=restarts,
+        events=tuple(event for event in contents.events if event.kind != "overflow"),
         notes=tuple(_notes(contents)),
     )
 

@@ -297,7 +297,7 @@ export class Chart {
     const ctx = this.litLayer.clear(this.size, uPlot.pxRatio);
     const { runs } = picture.scene;
     if (lit === null || runs.length < 2 || !runs.some((r) => r.run === lit)) return;
-    drawLit({ ...paintingOf(plot, picture), ctx }, lit);
+    drawLit({ ...paintingOf(plot, picture), ctx }, lit, this.marks);
   }
 
   private plotInWindow() {

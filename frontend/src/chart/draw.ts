@@ -1,6 +1,7 @@
 /** Paints a planned scene: what restarts left behind, then bands, lines, peaks, rugs and labels. */
+import { SEVERITIES } from "../api";
 import type { Segment } from "../decode";
-import { formatSignificant, formatValue } from "../format";
+import { formatPosition, formatSignificant, formatValue } from "../format";
 import { ROLE_STYLE } from "../roles";
 import { text } from "../text";
 import { clip, crisp, FONT_FAMILY, type Painting, roleColour } from "./canvas";
@@ -36,7 +37,7 @@ export function drawScene(p: Painting, marks: readonly Mark[]): void {
   // Merged draws the loss last: it is what the others are read against.
   for (const zone of plan.layout === "merged" ? [...plan.zones].reverse() : plan.zones) {
     const y = zoneScale(zone, p.top, p.height);
-    drawZone(p, zone, y, order, null);
+    drawZone(p, zone, y, order, null, marks);
     if (zone.empty && !scene.pending) drawEmptyZone(p, zone);
     if (densityOf(scene.runs.length, p.ratio).labels && wantsLabels(p, zone)) {
       labels.push(...scene.runs.flatMap((run) => endLabel(p, zone, run, y) ?? []));
@@ -44,15 +45,46 @@ export function drawScene(p: Painting, marks: readonly Mark[]): void {
     drawNonFinite(p, zone);
   }
   drawOverflow(p);
+  drawDivergences(p, marks);
   ctx.restore();
   drawEndLabels(p, labels);
+}
+
+/** Beside the line of a divergence: whose it is, and from where. */
+function drawDivergences(p: Painting, marks: readonly Mark[]): void {
+  const { ctx, ratio, scene, plan } = p;
+  const zone = plan.zones[0];
+  if (!zone || plan.layout === "panel" || scene.runs.length > FEW_RUNS) return;
+  const own = marks.filter((m) => m.finding?.rule === "loss_divergence");
+  own.forEach((mark, i) => {
+    const run = scene.runs.find((r) => r.run === mark.run);
+    const x = p.px(mark.x);
+    if (!run || x < p.left || x > p.left + p.width) return;
+    const words = text.marks.diverges(formatPosition(mark.x, scene.x));
+    const font = `${11 * ratio}px ${FONT_FAMILY}`;
+    ctx.font = font;
+    ctx.textAlign = "left";
+    ctx.textBaseline = "middle";
+    const swatch = scene.runs.length > 1 ? 12 * ratio : 0;
+    const width = swatch + ctx.measureText(words).width;
+    const at = x - width - 8 * ratio > p.left ? x - width - 8 * ratio : x + 8 * ratio;
+    const { top, bottom } = zone.band;
+    const y = p.top + (top + (bottom - top) * 0.3 + i * 16) * ratio;
+    if (swatch) {
+      ctx.fillStyle = run.colour;
+      ctx.beginPath();
+      ctx.roundRect(at, y - 4 * ratio, 8 * ratio, 8 * ratio, 2 * ratio);
+      ctx.fill();
+    }
+    writeOver(p, words, font, p.tokens.text, at + swatch, y);
+  });
 }
 
 /**
  * One run lit, on a canvas above the picture: all that lies there is dimmed where runs are many, and the run
  * is drawn once more on top. So what a crowd costs to draw is not paid at every move of the pointer.
  */
-export function drawLit(p: Painting, lit: string): void {
+export function drawLit(p: Painting, lit: string, marks: readonly Mark[]): void {
   const { ctx, plan, scene } = p;
   const density = densityOf(scene.runs.length, p.ratio);
   ctx.save();
@@ -72,14 +104,21 @@ export function drawLit(p: Painting, lit: string): void {
   const order = scene.runs.filter((run) => stays(run) && run.run !== lit).reverse();
   order.push(...scene.runs.filter((run) => run.run === lit));
   for (const zone of plan.zones) {
-    drawZone(p, zone, zoneScale(zone, p.top, p.height), order, lit);
+    drawZone(p, zone, zoneScale(zone, p.top, p.height), order, lit, marks);
     drawNonFinite(p, zone);
   }
   drawOverflow(p);
   ctx.restore();
 }
 
-function drawZone(p: Painting, zone: Zone, y: YScale, order: readonly DrawnRun[], lit: string | null): void {
+function drawZone(
+  p: Painting,
+  zone: Zone,
+  y: YScale,
+  order: readonly DrawnRun[],
+  lit: string | null,
+  marks: readonly Mark[],
+): void {
   const { ctx, plan, scene, ratio } = p;
   const density = densityOf(scene.runs.length, ratio);
   const style = ROLE_STYLE[zone.role];
@@ -107,10 +146,12 @@ function drawZone(p: Painting, zone: Zone, y: YScale, order: readonly DrawnRun[]
   }
   ctx.restore();
   // Outside the lane's clip: the ring of its highest point reaches over the edge.
-  if (curve && scene.runs.length <= FEW_RUNS) {
+  if (style.peaks && scene.runs.length <= FEW_RUNS) {
+    const spikesOf = (run: string) =>
+      marks.filter((m) => m.kind === "spike" && m.run === run && m.role === zone.role);
     for (const [run, line] of looks) {
       for (const s of p.segments(zone.role, run.run)) {
-        if (s.current && (smoothed || !s.raw)) drawPeaks(p, zone, y, line, p.columns(s));
+        if (s.current && (smoothed || !s.raw)) drawPeaks(p, zone, y, line, p.columns(s), spikesOf(run.run));
       }
     }
   }
@@ -215,7 +256,8 @@ function drawPeaks(
   zone: Zone,
   y: YScale,
   line: Stroke,
-  c: ReturnType<Painting["columns"]>,
+  c: Columns,
+  spikes: readonly Mark[],
 ): void {
   const { ctx, ratio, scene } = p;
   const up = (v: number) => {
@@ -260,11 +302,13 @@ function drawPeaks(
     ctx.globalAlpha = 1;
     if (rank < LABELLED_PEAKS && scene.runs.length <= 3 && line.alpha === 1) {
       const value = zone.role === "loss" ? formatSignificant(c.hi[i]!, 3) : formatValue(c.hi[i]!, zone.role);
+      // Only a finding knows the step: a column, and a bucket, hold many.
+      const known = spikes.find((m) => Math.abs(p.px(m.x) - x) <= 2 * ratio);
       ctx.textBaseline = "middle";
       ctx.textAlign = "left";
       writeOver(
         p,
-        value,
+        known ? text.marks.spike(value, formatPosition(known.x, scene.x)) : value,
         `${11 * ratio}px ${FONT_FAMILY}`,
         p.tokens.text2,
         x + 8 * ratio,
@@ -308,18 +352,15 @@ function drawSelected(p: Painting): void {
 /** Full height only for what changes all that follows: a restart, a divergence. */
 function drawMarkLines(p: Painting, marks: readonly Mark[]): void {
   const { ctx, ratio } = p;
-  for (const [kind, colour] of [
-    ["restart", p.tokens.info],
-    ["diverged", p.tokens.critical],
-  ] as const) {
+  for (const severity of SEVERITIES) {
     ctx.beginPath();
     for (const mark of marks) {
-      if (mark.kind !== kind) continue;
+      if (mark.severity !== severity || (mark.kind !== "restart" && mark.kind !== "diverged")) continue;
       const x = crisp(p.px(mark.x));
       ctx.moveTo(x, p.top);
       ctx.lineTo(x, p.top + p.height);
     }
-    ctx.strokeStyle = colour;
+    ctx.strokeStyle = p.tokens[severity];
     ctx.globalAlpha = 0.5;
     ctx.lineWidth = Math.max(1, ratio);
     ctx.setLineDash([3 * ratio, 3 * ratio]);

@@ -25,6 +25,7 @@ export interface EndLabel {
 const SIZE = 11;
 const APART = 14;
 const GAP = 9;
+const NOTE = 18;
 
 /**
  * One run: every role is labelled. Several: the first zone tells which is which. A panel has no room beside its
@@ -148,7 +149,9 @@ function boundsOf(p: Painting, zone: Zone | null | undefined): [number, number] 
   const { top, bottom } =
     zone && p.plan.layout !== "merged" ? zone.band : { top: 0, bottom: p.height / p.ratio };
   const half = APART / 2;
-  return [p.top + (top + half) * p.ratio, p.top + (bottom - half) * p.ratio];
+  // The first lane says at its upper edge what it cuts off.
+  const note = zone?.clipped && zone === p.plan.zones[0] && p.plan.layout === "lanes" ? NOTE : 0;
+  return [p.top + (top + half + note) * p.ratio, p.top + (bottom - half) * p.ratio];
 }
 
 /** Text with a halo of the surface's colour, so that it reads on top of lines. */

@@ -7,6 +7,41 @@ export interface LabelBox {
   readonly y: number;
 }
 
+/**
+ * Places in a row for things of these widths, `gap` apart: as near as can be (least squares) to where each is
+ * wanted, in the same order, within the row.
+ */
+export function placeInRow(
+  wanted: readonly { readonly at: number; readonly width: number }[],
+  gap: number,
+  first: number,
+  last: number,
+): number[] {
+  // Less what must lie between them, places only have to be in order: that is isotonic regression.
+  const offsets: number[] = [];
+  let offset = 0;
+  wanted.forEach(({ width }, i) => {
+    if (i > 0) offset += (wanted[i - 1]!.width + width) / 2 + gap;
+    offsets.push(offset);
+  });
+  const pools: { sum: number; n: number }[] = [];
+  wanted.forEach(({ at }, i) => {
+    let pool = { sum: at - offsets[i]!, n: 1 };
+    for (
+      let before = pools.at(-1);
+      before && before.sum / before.n > pool.sum / pool.n;
+      before = pools.at(-1)
+    ) {
+      pools.pop();
+      pool = { sum: before.sum + pool.sum, n: before.n + pool.n };
+    }
+    pools.push(pool);
+  });
+  const highest = Math.max(first, last - offset);
+  const places = pools.flatMap(({ sum, n }) => Array<number>(n).fill(sum / n));
+  return places.map((at, i) => Math.max(first, Math.min(highest, at)) + offsets[i]!);
+}
+
 /** Centres for the boxes, at least `apart` from any other they share a stretch of x with. */
 export function separateLabels(
   boxes: readonly LabelBox[],

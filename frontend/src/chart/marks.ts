@@ -1,25 +1,46 @@
-/** Events worth a pill above the chart: restarts, and stretches without a finite value. */
-import type { RunInfo } from "../api";
+/** What happened on the curves, worth a pill above them: findings, restarts, values that are not finite, alerts. */
+import type { Finding, RunInfo, Severity } from "../api";
 import type { NonFinite, Segment } from "../decode";
 import { formatPosition } from "../format";
-import { isTime, type XAxis } from "../roles";
+import { type ChartRole, isChartRole, isTime, type Role, type XAxis } from "../roles";
 import { text } from "../text";
 import type { Scene } from "./scene";
 import { lowerBound, type Window } from "./window";
 
+/** Its shape: ✕ left for good, ▲ jumped, NaN, ⟲ taken up again, ■ anything else that was found or done. */
+export type MarkKind = "diverged" | "spike" | "nonfinite" | "restart" | "alert";
+
 export interface Mark {
-  readonly kind: "restart" | "nonfinite" | "diverged";
+  readonly kind: MarkKind;
+  readonly severity: Severity;
   readonly run: string;
+  /** The metric it shows in; null where it is about the whole run. */
+  readonly role: ChartRole | null;
   readonly x: number;
   /** On the pill of a stretch without finite values: which kind. */
   readonly label: "" | "NaN" | "Inf";
   readonly title: string;
   /** The stretch the mark is about. */
   readonly span: Window;
+  readonly finding: Finding | null;
 }
 
-export type MarkedScene = Pick<Scene, "segments" | "x" | "loaded"> & {
-  readonly runs: readonly { readonly run: string; readonly info: Pick<RunInfo, "restarts"> }[];
+/** The rules whose findings have a shape of their own. */
+const SHAPES: Readonly<Record<string, MarkKind>> = {
+  loss_divergence: "diverged",
+  loss_rising: "diverged",
+  overfitting: "diverged",
+  kl_blowup: "diverged",
+  reward_collapse: "diverged",
+  loss_scale_collapse: "diverged",
+  loss_spike: "spike",
+  grad_explosion: "spike",
+  non_finite: "nonfinite",
+  resume_discontinuity: "restart",
+};
+
+export type MarkedScene = Pick<Scene, "segments" | "x" | "loaded" | "findings"> & {
+  readonly runs: readonly { readonly run: string; readonly info: Pick<RunInfo, "restarts" | "events"> }[];
 };
 
 /** Of a scene; where it shows a window, the ends of its segments say nothing about the run. */
@@ -34,11 +55,60 @@ export function findMarks(scene: MarkedScene): Mark[] {
   }
   const marks: Mark[] = [];
   for (const [run, own] of byRun) {
-    const known = scene.runs.find((r) => r.run === run)?.info.restarts ?? [];
-    marks.push(...restartMarks(run, own, axis, known, loaded), ...nonFinite(run, own, axis));
+    const info = scene.runs.find((r) => r.run === run)?.info;
+    // Findings and events are told in steps; on another axis their place is not known here.
+    const told = axis === "step" ? (scene.findings.get(run) ?? []) : [];
+    const found = told.map((finding) => ofFinding(finding, own));
+    const said = new Set(found.filter((m) => m.kind === "nonfinite").map((m) => m.role));
+    marks.push(
+      ...found,
+      ...restartMarks(run, own, axis, info?.restarts ?? [], loaded),
+      ...nonFinite(run, own, axis).filter((m) => !said.has(m.role)),
+      ...(axis === "step" ? eventMarks(run, info?.events ?? []) : []),
+    );
   }
   return marks.sort((a, b) => a.x - b.x);
 }
+
+function ofFinding(finding: Finding, segments: readonly Segment[]): Mark {
+  const { rule, severity, run, role, first_step, last_step, peak_step, message } = finding;
+  const kind = SHAPES[rule] ?? "alert";
+  // What jumped is at its peak, everything else where it began.
+  const x = kind === "spike" ? peak_step : first_step;
+  return {
+    kind,
+    severity,
+    run,
+    role: chartRole(role),
+    x,
+    label: kind === "nonfinite" ? kindOf(segments.filter((s) => s.role === role)) : "",
+    title: text.missing.run(run, message),
+    span: { from: first_step, to: last_step },
+    finding,
+  };
+}
+
+/** Which values were not finite; NaN where both kinds were. */
+function kindOf(segments: readonly Pick<Segment, "nonfinite">[]): "NaN" | "Inf" {
+  const any = (column: "nan" | "posinf" | "neginf") =>
+    segments.some((s) => s.nonfinite?.[column].some((n) => n > 0));
+  return !any("nan") && (any("posinf") || any("neginf")) ? "Inf" : "NaN";
+}
+
+const chartRole = (role: Role): ChartRole | null => (isChartRole(role) ? role : null);
+
+const eventMarks = (run: string, events: RunInfo["events"]): Mark[] =>
+  events.map(({ kind, step, severity, message }) => ({
+    kind: "alert",
+    severity,
+    run,
+    role: null,
+    x: step,
+    label: "",
+    title: text.marks[kind](run, position(step, "step"), message),
+    span: { from: step, to: step },
+    finding: null,
+  }));
 
 /**
  * A restart is where a superseded branch leaves the curve; in time, where the curve goes on after it.
@@ -65,10 +135,9 @@ function restartMarks(
     // Every role has its branch of the same restart, not always from the very same step on.
     if (near(at, Math.abs(end - begin) / 2 + 1e-9)) continue;
     marks.push({
-      kind: "restart",
+      ...RESTART,
       run,
       x: at,
-      label: "",
       title: text.marks.restart(
         run,
         position(at, axis),
@@ -82,10 +151,12 @@ function restartMarks(
     if (loaded && (step < loaded.from || step > loaded.to)) continue;
     if (marks.some((m) => m.span.from - 1 <= step && step <= m.span.to + 1)) continue;
     const title = text.marks.restart(run, position(step, axis), "");
-    marks.push({ kind: "restart", run, x: step, label: "", title, span: { from: step, to: step } });
+    marks.push({ ...RESTART, run, x: step, title, span: { from: step, to: step } });
   }
   return marks;
 }
+
+const RESTART = { kind: "restart", severity: "info", role: null, label: "", finding: null } as const;
 
 /** Something current comes before the branch: so this is where it begins, not only where the window does. */
 const leaves = (segments: readonly Segment[], branch: Segment, begin: number): boolean =>
@@ -116,9 +187,12 @@ function nonFinite(run: string, segments: readonly Segment[], axis: XAxis): Mark
       const span = { from: s.x[idx[begin]!]!, to: s.x[idx[end - 1]!]! };
       marks.push({
         kind: "nonfinite",
+        severity: "critical",
+        finding: null,
         run,
+        role: "loss",
         x: span.from,
-        label: own.nan.some((n) => n > 0) ? "NaN" : "Inf",
+        label: kindOf([{ nonfinite: own }]),
         title: text.marks.nonFinite(
           run,
           text.role(s.role),

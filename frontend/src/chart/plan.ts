@@ -80,7 +80,7 @@ export function planChart(input: PlanInput): Plan {
       transform,
       shown: [lo, hi],
       range: stretchedRange(lo, hi, inner, height),
-      ticks: extent.range ? yTicks(transform, role === "lr", lo, hi, most) : [],
+      ticks: extent.range ? someTicks(transform, role === "lr", lo, hi, most) : [],
       clipped: extent.clipped,
       nonPositive: extent.nonPositive,
       empty: extent.range === null,
@@ -88,6 +88,12 @@ export function planChart(input: PlanInput): Plan {
   });
   const ticks = Math.max(2, Math.floor(width / TICK_ROOM.x));
   return { layout, x, window: x.window, xTicks: xTicks(x, ticks), zones };
+}
+
+/** One tick alone says nothing about the scale. */
+function someTicks(...[transform, isRate, lo, hi, most]: Parameters<typeof yTicks>) {
+  const ticks = yTicks(transform, isRate, lo, hi, most);
+  return ticks.length > 1 ? ticks : yTicks(transform, isRate, lo, hi, 2 * most);
 }
 
 function tickRoom(layout: Layout, role: ChartRole, transform: Transform): number {

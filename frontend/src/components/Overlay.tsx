@@ -48,7 +48,7 @@ export function Overlay({ session, scene, status, onPlan }: ChartProps) {
         }}
       />
       {layout && <Titles layout={layout} scene={scene} panel={size.width} session={session} />}
-      {layout && <Pills layout={layout} scene={scene} session={session} />}
+      {layout && <Pills layout={layout} scene={scene} session={session} roles={scene.roles} />}
       {cursor && <Tooltip cursor={cursor} scene={scene} panel={size} />}
     </div>
   );
@@ -136,10 +136,10 @@ function Titles({
               </span>
               {zone.clipped && (
                 <span
-                  class="lane-title"
+                  class={zone === plan.zones[0] ? "lane-title inside" : "lane-title"}
                   data-testid="clip-note"
                   data-role={zone.role}
-                  style={{ right: px(right), top: y }}
+                  style={{ right: px(right), top: zone === plan.zones[0] ? px(top + 2) : y }}
                 >
                   {clippedSentence(zone.clipped, zone.role)}
                 </span>

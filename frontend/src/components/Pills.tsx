@@ -1,44 +1,74 @@
+import { SEVERITIES, type Severity } from "../api";
 import type { ChartLayout } from "../chart/chart";
-import { type Mark, windowAround } from "../chart/marks";
+import { placeInRow } from "../chart/labels";
+import { type Mark, type MarkKind, windowAround } from "../chart/marks";
 import type { Layout, Scene } from "../chart/scene";
 import type { Session } from "../session";
 import { RestartIcon } from "./icons";
 import { px } from "./px";
 
 /** Marks closer than this share a pill. */
-const PILL = 22;
+const NEAR = 20;
+const GAP = 3;
 
 interface PillGroup {
   readonly at: number;
-  readonly kind: Mark["kind"];
   readonly marks: Mark[];
 }
 
 /** The uppermost lane's title stands at the left of the pills' row. */
-const TITLE: Record<Layout, number> = { lanes: 58, merged: 12, panel: 12 };
+const TITLE: Record<Layout, number> = { lanes: 92, merged: 12, panel: 12 };
 const ABOVE: Record<Layout, number> = { lanes: 22, merged: 20, panel: 18 };
 
+const SIGNS: Record<Exclude<MarkKind, "restart" | "nonfinite">, string> = {
+  diverged: "✕",
+  spike: "▲",
+  alert: "■",
+};
+
 /** What happened on the curves, in a row above them: each a button that leads to it. */
-export function Pills({ layout, scene, session }: { layout: ChartLayout; scene: Scene; session: Session }) {
-  const { plan, left, top } = layout;
+export function Pills({
+  layout,
+  scene,
+  session,
+  roles,
+}: {
+  layout: ChartLayout;
+  scene: Scene;
+  session: Session;
+  /** All that have a place of their own, the first of them also for what belongs to none. */
+  roles: Scene["roles"];
+}) {
+  const { plan, left, top, marks } = layout;
+  const here = plan.layout === "panel" ? marks.filter((m) => panelOf(m, roles) === scene.roles[0]) : marks;
   return (
     <>
-      {pillGroups(layout).map(({ at, kind, marks: own }) => {
+      {pillGroups(here, layout).map(({ at, marks: own }) => {
         const title = own.map((m) => m.title).join("\n");
+        const worst = worstOf(own);
+        const finding = own.length === 1 ? worst.finding : null;
         return (
           <button
-            key={`${kind}${own[0]!.run}${own[0]!.x}`}
+            key={`${worst.kind}${worst.run}${worst.x}`}
             type="button"
-            class={`mark ${kind}`}
+            class={`mark ${worst.severity}`}
             data-testid="mark"
-            data-kind={kind}
-            data-run={own[0]!.run}
+            data-kind={worst.kind}
+            data-severity={worst.severity}
+            data-run={worst.run}
+            aria-pressed={finding !== null && session.state.selectedFinding === finding}
             style={{ left: px(left + at), top: px(top - ABOVE[plan.layout]) }}
             title={title}
             aria-label={title}
-            onClick={() => session.setView(windowAround(own, scene.segments, scene.x))}
+            onMouseEnter={() => session.patch({ hovered: worst.run })}
+            onMouseLeave={() => session.patch({ hovered: null })}
+            onClick={() =>
+              finding
+                ? session.selectFinding(finding)
+                : session.setView(windowAround(own, scene.segments, scene.x))
+            }
           >
-            {kind === "restart" ? <RestartIcon /> : own.some((m) => m.label === "NaN") ? "NaN" : "Inf"}
+            <Shape of={worst} all={own} />
             {own.length > 1 && <span>{own.length}</span>}
           </button>
         );
@@ -47,24 +77,48 @@ export function Pills({ layout, scene, session }: { layout: ChartLayout; scene: 
   );
 }
 
-function pillGroups({ plan, marks, width }: ChartLayout): PillGroup[] {
-  const groups: PillGroup[] = [];
-  for (const mark of marks) {
-    const at = plan.x.fraction(mark.x) * width;
-    if (!(at >= -1 && at <= width + 1)) continue;
-    const near = groups.find((g) => g.kind === mark.kind && at - g.at < PILL);
-    if (near) near.marks.push(mark);
-    else groups.push({ at, kind: mark.kind, marks: [mark] });
-  }
-  return spreadPills(groups, TITLE[plan.layout], width - 12);
+function Shape({ of, all }: { of: Mark; all: readonly Mark[] }) {
+  if (of.kind === "restart") return <RestartIcon />;
+  if (of.kind === "nonfinite") return <>{all.some((m) => m.label === "NaN") ? "NaN" : "Inf"}</>;
+  return <span>{SIGNS[of.kind]}</span>;
 }
 
-/** Pills of different kinds at one place stand beside each other. */
-function spreadPills(groups: readonly PillGroup[], first: number, last: number): PillGroup[] {
-  let reach = first;
-  return groups.map((g) => {
-    const at = Math.max(Math.min(g.at, last), reach);
-    reach = at + PILL + 8;
-    return { ...g, at };
+const panelOf = (mark: Mark, roles: Scene["roles"]) =>
+  mark.role !== null && roles.includes(mark.role) ? mark.role : roles[0];
+
+const rank = (severity: Severity): number => SEVERITIES.indexOf(severity);
+
+const worstOf = (marks: readonly Mark[]): Mark =>
+  marks.reduce((worst, m) => (rank(m.severity) < rank(worst.severity) ? m : worst));
+
+function pillGroups(marks: readonly Mark[], { plan, width }: ChartLayout): PillGroup[] {
+  const placed = marks.flatMap((mark) => {
+    const at = plan.x.fraction(mark.x) * width;
+    return at >= -1 && at <= width + 1 ? [{ at, mark }] : [];
   });
+  const first = TITLE[plan.layout];
+  const apart = grouped(placed, (a, b) => a.kind === b.kind);
+  // Where the row is too short for a pill of each kind, those at one place share one.
+  const taken = apart.reduce((sum, g) => sum + widthOf(g.marks) + GAP, 0);
+  const groups = taken < (width - first) / 2 ? apart : grouped(placed, () => true);
+  const wanted = groups.map((g) => ({ at: g.at, width: widthOf(g.marks) }));
+  const places = placeInRow(wanted, GAP, first, width - 8);
+  return groups.map((g, i) => ({ ...g, at: places[i]! }));
+}
+
+/** CSS px: a sign in a circle, or a word, and a number where there are more. */
+const widthOf = (marks: readonly Mark[]): number =>
+  (worstOf(marks).kind === "nonfinite" ? 30 : 16) + (marks.length > 1 ? 10 : 0);
+
+function grouped(
+  placed: readonly { readonly at: number; readonly mark: Mark }[],
+  alike: (a: Mark, b: Mark) => boolean,
+): PillGroup[] {
+  const groups: PillGroup[] = [];
+  for (const { at, mark } of placed) {
+    const near = groups.find((g) => at - g.at < NEAR && alike(g.marks[0]!, mark));
+    if (near) near.marks.push(mark);
+    else groups.push({ at, marks: [mark] });
+  }
+  return groups;
 }

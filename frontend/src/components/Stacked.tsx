@@ -58,6 +58,7 @@ export function Stacked({ session, scene, status, onPlan }: ChartProps) {
             key={role}
             session={session}
             scene={scenes[i]!}
+            roles={scene.roles}
             group={group}
             at={pointed?.cursor.x ?? null}
             onLayout={(layout) => {
@@ -105,6 +106,8 @@ const visibleOf = (el: HTMLElement) => ({
 interface PanelProps {
   session: Session;
   scene: Scene;
+  /** Of all panels. */
+  roles: Scene["roles"];
   group: ChartGroup;
   /** Where the cursor is, in whichever panel. */
   at: number | null;
@@ -112,7 +115,7 @@ interface PanelProps {
   onCursor: (cursor: CursorAt | null, host: HTMLElement) => void;
 }
 
-function Panel({ session, scene, group, at, onLayout, onCursor }: PanelProps) {
+function Panel({ session, scene, roles, group, at, onLayout, onCursor }: PanelProps) {
   const host = useRef<HTMLDivElement>(null);
   const [layout, setLayout] = useState<ChartLayout | null>(null);
   const [, setSize] = useSize();
@@ -145,7 +148,7 @@ function Panel({ session, scene, group, at, onLayout, onCursor }: PanelProps) {
           }}
           onCursor={(cursor) => onCursor(cursor, host.current!)}
         />
-        {layout && <Pills layout={layout} scene={scene} session={session} />}
+        {layout && <Pills layout={layout} scene={scene} session={session} roles={roles} />}
       </div>
     </section>
   );

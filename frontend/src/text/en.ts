@@ -268,6 +268,11 @@ export const en = {
         ? `${run}: ${role} was ${what} at ${from}.`
         : `${run}: ${role} was ${what} between ${from} and ${to}.`,
     points: (n: number, kind: string) => `${kind} at ${plural(n, "logged point")}`,
+    spike: (value: string, at: string) => `${value} @ ${at}`,
+    diverges: (at: string) => `diverges from ${at}`,
+    alert: (run: string, at: string, message: string) =>
+      `${run}, found at ${at} while it trained: ${message}`,
+    action: (run: string, at: string, message: string) => `${run}, done at ${at}: ${message}`,
   },
   tooltip: {
     logged: "as logged, not smoothed",

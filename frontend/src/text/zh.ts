@@ -244,6 +244,10 @@ export const zh: Text = {
         ? `${run}：${role}在 ${from} 为 ${what}。`
         : `${run}：${role}在 ${from} 到 ${to} 之间为 ${what}。`,
     points: (n, kind) => `${formatCount(n)} 个记录点为 ${kind}`,
+    spike: (value, at) => `${value} @ ${at}`,
+    diverges: (at) => `${at} 步起发散`,
+    alert: (run, at, message) => `${run}，训练中在 ${at} 发现：${message}`,
+    action: (run, at, message) => `${run}，在 ${at} 执行：${message}`,
   },
   tooltip: {
     logged: "记录值，未平滑",
