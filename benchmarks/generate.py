@@ -25,6 +25,7 @@ _SEED = 20240607
 
 SIX = ("loss", "lr", "grad_norm", "loss_scale", "throughput", "step_time")
 EIGHT = (*SIX, "loss_ema", "overflow")
+FOUR = ("loss", "grad_norm", "lr", "loss_scale")
 # Role -> logged at every so manieth step, in the irregular set.
 MIXED = {"loss": 1, "lr": 1, "grad_norm": 2, "step_time": 5, "loss_scale": 10, "eval_loss": 100}
 
@@ -70,6 +71,7 @@ SHAPES = {
         Shape("M", "one run, 500k records of 8 values each", steps=500_000),
         Shape("I", "irregular: mixed cadences, 10 % random gaps, 600k records", steps=237_000),
         Shape("D", "tensors with the metadata on every record, 300k records", steps=50_000),
+        Shape("Z", "50 runs x 4 tags x 100k steps, one record a step", runs=50, steps=100_000),
         Shape("G", "200 MB of graphs, images and profiles around 3 scalars", steps=3, megabytes=200),
     )
 }
@@ -180,6 +182,11 @@ def _contents(shape: Shape, run: int) -> Iterator[tuple[list[bytes], int, int]]:
     elif shape.name == "M":
         values = np.stack([curve(role, step, rng) for role in EIGHT], axis=1)
         layout = Layout([ROLES[role].tag for role in EIGHT])
+        yield encoded([layout], np.zeros(len(step), int), step, _walls(step, rng), values), values.size, len(step)
+    elif shape.name == "Z":
+        values = np.stack([curve(role, step, rng) for role in FOUR], axis=1)
+        values *= 1 + 0.03 * run  # curves that lie on each other cost less to draw
+        layout = Layout([ROLES[role].tag for role in FOUR])
         yield encoded([layout], np.zeros(len(step), int), step, _walls(step, rng), values), values.size, len(step)
     elif shape.name == "I":
         yield _irregular(step, rng)

@@ -61,6 +61,8 @@ export const OVERFLOW_RUG = 4;
 export const OVERFLOW_ROWS = 4;
 const RUG_GAP = 2;
 /** CSS px a tick label wants along its axis. */
+/** CSS px that a label is high. */
+const TICK_LINE = 14;
 const TICK_ROOM = { x: 92, loss: 42, lane: 20, panel: 28, merged: 54, log: 34 };
 
 export function planChart(input: PlanInput): Plan {
@@ -80,7 +82,7 @@ export function planChart(input: PlanInput): Plan {
       transform,
       shown: [lo, hi],
       range: stretchedRange(lo, hi, inner, height),
-      ticks: extent.range ? someTicks(transform, role === "lr", lo, hi, most) : [],
+      ticks: extent.range ? someTicks(transform, role === "lr", lo, hi, most, size) : [],
       clipped: extent.clipped,
       nonPositive: extent.nonPositive,
       empty: extent.range === null,
@@ -91,9 +93,18 @@ export function planChart(input: PlanInput): Plan {
 }
 
 /** One tick alone says nothing about the scale. */
-function someTicks(...[transform, isRate, lo, hi, most]: Parameters<typeof yTicks>) {
+function someTicks(
+  transform: Transform,
+  isRate: boolean,
+  lo: number,
+  hi: number,
+  most: number,
+  size: number,
+): Tick[] {
   const ticks = yTicks(transform, isRate, lo, hi, most);
-  return ticks.length > 1 ? ticks : yTicks(transform, isRate, lo, hi, 2 * most);
+  if (ticks.length > 1) return ticks;
+  const more = yTicks(transform, isRate, lo, hi, 2 * most);
+  return more.length * TICK_LINE <= size ? more : ticks;
 }
 
 function tickRoom(layout: Layout, role: ChartRole, transform: Transform): number {
