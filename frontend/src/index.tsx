@@ -29,4 +29,5 @@ export function render(): void {
   address.onChange(() => session.takeAddress());
   mount(<App session={session} />, root);
   session.start();
+  window.focus(); // so that keys work before the first click
 }

@@ -84,8 +84,9 @@ def test_the_keyboard_reaches_everything_in_order(open_tab, base):
         place = tab.frame.evaluate(
             """() => {
               const el = document.activeElement;
-              const style = getComputedStyle(el);
-              return [el.dataset.testid ?? el.className, style.outlineStyle !== 'none' || style.backgroundImage !== 'none'];
+              const { outlineStyle, backgroundImage } = getComputedStyle(el);
+              const visible = outlineStyle !== 'none' || backgroundImage !== 'none';
+              return [el.dataset.testid ?? el.className, visible];
             }"""
         )
         if place[0] == "" and seen:

@@ -87,7 +87,7 @@ def test_an_address_edited_by_hand_is_followed_part_by_part(open_tab, base):
     tab.select("plain")
     edited = (
         "#training_health&p.training_health.x=moon&p.training_health.smoothing=0.25&p.training_health.from=9"
-        "&p.training_health.to=3&p.training_health.runs=gone,plain,%E0%A4%A&p.training_health.ranges=loss:x:y"
+        "&p.training_health.to=3&p.training_health.runs=gone,plain,%25E0%25A4%25A&p.training_health.ranges=loss:x:y"
         "&p.training_health.chart=&p.training_health.constructor=1&p.training_health.filter=("
     )
     tab.page.evaluate("(hash) => { location.hash = hash; }", edited)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from unittest import mock
 
 import pytest
 from tensorboard_server import serve
@@ -18,7 +19,8 @@ RED = 10  # a slot of the palette
 def write(directory, last=120, total=200, loss=lambda step: 2 + 2 / step, seconds=60.0, end=None, wall=None):
     """A run whose last point is `end` (None: now)."""
     now = time.time() if wall is None else wall
-    writer = HealthWriter(directory, {"total_steps": total})
+    with mock.patch("tb_mindformers_plugin.writer.time.time", return_value=now):  # the manifest's time
+        writer = HealthWriter(directory, {"total_steps": total})
     for step in range(1, last + 1):
         writer.log(step, loss=loss(step), lr=1e-3, wall_time=now - (last - step) * seconds)
     if end:
@@ -182,6 +184,7 @@ def test_a_colour_is_given_by_hand_and_kept(open_tab, few):
     assert chosen == "rgb(207, 109, 115)"
     tab.page.reload()
     tab.ready()
+    row = tab.find("run-row", run="ended")
     assert row.evaluate(colour) == chosen
     row.hover()
     row.locator('[data-testid="run-colour"]').click()
