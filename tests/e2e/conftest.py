@@ -65,7 +65,8 @@ class Tab:
 
     def find(self, testid: str, **attributes: str):
         """The elements with a test id (and attributes, as ``run="a"``)."""
-        more = "".join(f'[data-{name}="{value}"]' for name, value in attributes.items())
+        quoted = {name: value.replace("\\", "\\\\").replace('"', '\\"') for name, value in attributes.items()}
+        more = "".join(f'[data-{name}="{value}"]' for name, value in quoted.items())
         return self.frame.locator(f'[data-testid="{testid}"]{more}')
 
     def ready(self) -> None:

@@ -86,10 +86,10 @@ def test_the_keyboard_reaches_everything_in_order(open_tab, base):
               const el = document.activeElement;
               const { outlineStyle, backgroundImage } = getComputedStyle(el);
               const visible = outlineStyle !== 'none' || backgroundImage !== 'none';
-              return [el.dataset.testid ?? el.className, visible];
+              return [el.dataset.testid ?? (el.className || el.tagName), visible];
             }"""
         )
-        if place[0] == "" and seen:
+        if place[0] == "BODY" and seen:
             break
         seen.append(place)
     names = [name for name, _ in seen]

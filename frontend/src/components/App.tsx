@@ -24,6 +24,7 @@ export function App({ session }: { session: Session }) {
   const theme = state.view.theme === "auto" ? state.hostTheme : state.view.theme;
   useLayoutEffect(() => applyTokens(theme), [theme]);
   useLayoutEffect(() => {
+    document.title = text.title;
     document.documentElement.lang = state.language === "zh" ? "zh-CN" : "en";
   }, [state.language]);
   useKeys(session);

@@ -103,7 +103,7 @@ export function Bar({ session, state, theme }: { session: Session; state: Sessio
         class="button plain"
         data-testid="language"
         lang={state.language === "en" ? "zh-CN" : "en"}
-        aria-label={text.switchLanguage}
+        aria-label={`${text.otherLanguage}: ${text.switchLanguage}`}
         title={text.switchLanguage}
         onClick={() => session.setLanguage(state.language === "en" ? "zh" : "en")}
       >

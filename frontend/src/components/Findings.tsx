@@ -210,8 +210,7 @@ function Exports({ shown }: { shown: readonly Finding[] }) {
 
 function List({ session, state, theme, shown }: Props & { shown: readonly Finding[] }) {
   const [all, setAll] = useState(false);
-  const runs = [...new Set(shown.map((f) => f.run))];
-  const parts = distinctParts(runs);
+  const parts = useMemo(() => distinctParts(session.chosen), [state.view.runs, state.runs]);
   const chosen = state.view.finding;
   const rows = all ? shown : shown.slice(0, MOST_ROWS);
   return (
@@ -314,7 +313,7 @@ function Row({ session, finding, label, colour, selected }: RowProps) {
         class="link zoom"
         data-testid="finding-zoom"
         aria-pressed={selected}
-        aria-label={`${selected ? text.findings.unzoom : text.findings.zoom}: ${message}`}
+        aria-label={`${text.findings.zoom}: ${message}`}
         title={selected ? text.findings.unzoom : text.findings.zoomTitle}
         onClick={(e) => {
           e.stopPropagation();
