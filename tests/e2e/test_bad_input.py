@@ -82,6 +82,9 @@ def test_only_eval_data(open_tab, tmp_path):
     event_bytes.write(tmp_path / "eval", *(event_bytes.scalars(s, eval__loss=2.0) for s in range(10)))
     tab = open_tab(tmp_path)
     assert "loss" in body(tab)
+    tab.find("show-stacked").click()
+    tab.frame.locator('[data-mode="stacked"][data-state="ready"]').wait_for()
+    assert "eval loss" in tab.frame.locator(".chart").inner_text().replace("evaluation", "eval")
 
 
 def test_names_with_markup_are_shown_literally(open_tab, tmp_path):
@@ -95,6 +98,31 @@ def test_names_with_markup_are_shown_literally(open_tab, tmp_path):
         "&amp;", "&"
     ).replace("&quot;", '"')
     assert tab.frame.locator("img").count() == 0
+
+
+def test_long_names_and_tags_are_shown_and_linked(open_tab, tmp_path):
+    # As long as a file system takes them: a run's name is a path.
+    name = "/".join(f"{i}" * 200 + "<b>'\"&;--🙂" for i in range(10, 24)) + "/end_of_it"
+    assert len(name) > 3 * 1024
+    base = tmp_path
+    try:
+        (base / name).mkdir(parents=True)
+    except OSError:
+        pytest.skip("this file system takes no such path")
+    event_bytes.write(base / name, *(event_bytes.scalars(s, train__loss=1.0 / s) for s in range(1, 9)))
+    tab = open_tab(base, permissions=["clipboard-read", "clipboard-write"])
+    tab.checked()
+    row = tab.find("run-row")
+    assert row.count() == 1
+    assert row.get_attribute("data-run") == name
+    assert row.locator('[data-testid="run-name"]').inner_text().endswith("nd_of_it")
+    box, outer = row.bounding_box(), tab.find("run-list").bounding_box()
+    assert box["x"] + box["width"] <= outer["x"] + outer["width"]
+    assert tab.frame.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    tab.find("copy-link").click()
+    tab.find("copy-link").get_by_text("✓").wait_for()
+    assert len(tab.page.evaluate("navigator.clipboard.readText()")) < 2000
+    assert tab.frame.locator("b:has-text('&;')").count() == 0
 
 
 def test_a_server_that_is_gone_keeps_the_picture(open_tab, tmp_path):

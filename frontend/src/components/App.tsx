@@ -53,7 +53,15 @@ function Main({ session, state, theme }: { session: Session; state: SessionState
     return <NothingChosen onNewest={() => session.setView({ runs: defaultChoice(answer.runs) })} />;
   }
   if (session.drawn.runs.length === 0) {
-    return <OtherRoles runs={chosen.flatMap((name) => runs.get(name) ?? [])} />;
+    return (
+      <>
+        <OtherRoles
+          runs={chosen.flatMap((name) => runs.get(name) ?? [])}
+          onStacked={() => session.setView({ chart: "stacked" })}
+        />
+        <Findings session={session} state={state} theme={theme} />
+      </>
+    );
   }
   return <ChartPanel session={session} state={state} theme={theme} />;
 }

@@ -11,13 +11,23 @@ interface Props {
   /** Where what it shows is no word. */
   label?: string;
   class?: string;
+  disabled?: boolean;
   children: ComponentChildren;
 }
 
 const SAID_MS = 1500;
 
 /** Copies, and says for a moment that it did (to a screen reader as well). */
-export function CopyButton({ what, copied, title, label, testid, class: kind = "button", children }: Props) {
+export function CopyButton({
+  what,
+  copied,
+  title,
+  label,
+  testid,
+  class: kind = "button",
+  disabled,
+  children,
+}: Props) {
   const [said, setSaid] = useState("");
   const timer = useRef(0);
   useEffect(() => () => window.clearTimeout(timer.current), []);
@@ -32,6 +42,7 @@ export function CopyButton({ what, copied, title, label, testid, class: kind = "
       class={kind}
       data-testid={testid}
       title={title}
+      disabled={disabled}
       aria-label={label}
       onClick={() => void copy()}
     >

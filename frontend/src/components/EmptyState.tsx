@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { RoleInfo, RunInfo, Searched } from "../api";
 import { formatCount, formatSignificant } from "../format";
-import type { Role } from "../roles";
+import { isChartRole, type Role } from "../roles";
 import { CALLBACK_SNIPPET, DOCTOR_COMMAND, text } from "../text";
 import { CopyButton } from "./CopyButton";
 
@@ -98,29 +98,38 @@ export function NothingChosen({ onNewest }: { onNewest: () => void }) {
 const MOST_ROWS = 30;
 
 /** Runs that logged something, only nothing with an axis in the overlay: show what it is. */
-export function OtherRoles({ runs }: { runs: readonly RunInfo[] }) {
+export function OtherRoles({ runs, onStacked }: { runs: readonly RunInfo[]; onStacked: () => void }) {
   const rows = runs.flatMap((run) =>
     (Object.entries(run.roles) as [Role, RoleInfo][]).map(([role, info]) => ({ run, role, info })),
   );
   const hints = new Map(runs.flatMap((r) => r.missing.map((m) => [m.role, m.hint] as const)));
   return (
-    <section class="empty" data-testid="empty-state" data-kind="other-roles">
-      <h2>{text.empty.otherRolesTitle(runs.length)}</h2>
-      {runs.flatMap((run) =>
-        run.notes.map((note) => (
-          <p key={`${run.run}\n${note}`} data-testid="run-note">
-            {runs.length > 1 ? text.missing.run(run.run, note) : note}
+    <div class="empty-scroll">
+      <section class="empty" data-testid="empty-state" data-kind="other-roles">
+        <h2>{text.empty.otherRolesTitle(runs.length)}</h2>
+        {runs.flatMap((run) =>
+          run.notes.map((note) => (
+            <p key={`${run.run}\n${note}`} data-testid="run-note">
+              {runs.length > 1 ? text.missing.run(run.run, note) : note}
+            </p>
+          )),
+        )}
+        <p>{rows.length > 0 ? text.empty.otherRoles : text.empty.nothingYet}</p>
+        {rows.some(({ role }) => isChartRole(role)) && (
+          <p>
+            <button type="button" class="button" data-testid="show-stacked" onClick={onStacked}>
+              {text.empty.showStacked}
+            </button>
           </p>
-        )),
-      )}
-      <p>{rows.length > 0 ? text.empty.otherRoles : text.empty.nothingYet}</p>
-      {rows.length > 0 && <LoggedRoles rows={rows} named={runs.length > 1} />}
-      {[...hints].map(([role, hint]) => (
-        <p key={role} data-testid="missing-hint" data-role={role}>
-          {text.missing.role(text.role(role), text.missing.all(runs.length), hint)}
-        </p>
-      ))}
-    </section>
+        )}
+        {rows.length > 0 && <LoggedRoles rows={rows} named={runs.length > 1} />}
+        {[...hints].map(([role, hint]) => (
+          <p key={role} data-testid="missing-hint" data-role={role}>
+            {text.missing.role(text.role(role), text.missing.all(runs.length), hint)}
+          </p>
+        ))}
+      </section>
+    </div>
   );
 }
 

@@ -181,6 +181,7 @@ function Exports({ shown }: { shown: readonly Finding[] }) {
         copied={text.findings.copied}
         title={text.findings.copyTitle}
         testid="findings-copy"
+        disabled={none}
       >
         {text.findings.copy}
       </CopyButton>

@@ -329,6 +329,7 @@ export const en = {
     showNewest: "show the newest run",
     otherRolesTitle: (n: number): string =>
       n === 1 ? "This run has nothing the overlay draws" : "The selected runs have nothing the overlay draws",
+    showStacked: "show them in stacked panels",
     otherRoles:
       "The overlay draws training loss, learning rate, grad norm and loss scale. What was logged is:",
     nothingYet: "Nothing that the overlay draws is logged yet.",

@@ -296,6 +296,7 @@ export const zh: Text = {
     nothingChosen: "在左侧勾选一个运行，即可在一张图中查看其损失、学习率、梯度范数和损失缩放。",
     showNewest: "显示最新的运行",
     otherRolesTitle: (n) => (n === 1 ? "该运行没有叠加图可绘制的数据" : "所选运行没有叠加图可绘制的数据"),
+    showStacked: "在分面中显示",
     otherRoles: "叠加图绘制训练损失、学习率、梯度范数和损失缩放。已记录的有：",
     nothingYet: "还没有记录叠加图可绘制的数据。",
     columns: { run: "运行", metric: "指标", tag: "标签", points: "点数", last: "最后的值" },
