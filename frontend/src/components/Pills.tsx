@@ -47,6 +47,8 @@ export function Pills({
         const title = own.map((m) => m.title).join("\n");
         const worst = worstOf(own);
         const finding = own.length === 1 ? worst.finding : null;
+        const many = own.length > 1 ? String(own.length) : "";
+        const sign = signOf(worst, own);
         return (
           <button
             key={`${worst.kind}${worst.run}${worst.x}`}
@@ -59,7 +61,8 @@ export function Pills({
             aria-pressed={finding !== null && session.state.selectedFinding === finding}
             style={{ left: px(left + at), top: px(top - ABOVE[plan.layout]) }}
             title={title}
-            aria-label={title}
+            // Whoever speaks to a screen says what stands on it.
+            aria-label={`${[sign, many].filter(Boolean).join(" ")}: ${title}`}
             onMouseEnter={() => session.patch({ hovered: worst.run })}
             onMouseLeave={() => session.patch({ hovered: null })}
             onClick={() =>
@@ -68,8 +71,7 @@ export function Pills({
                 : session.setView(windowAround(own, scene.segments, scene.x))
             }
           >
-            <Shape of={worst} all={own} />
-            {own.length > 1 && <span>{own.length}</span>}
+            {sign ? <span>{sign}</span> : <RestartIcon />} {many && <span>{many}</span>}
           </button>
         );
       })}
@@ -77,10 +79,11 @@ export function Pills({
   );
 }
 
-function Shape({ of, all }: { of: Mark; all: readonly Mark[] }) {
-  if (of.kind === "restart") return <RestartIcon />;
-  if (of.kind === "nonfinite") return <>{all.some((m) => m.label === "NaN") ? "NaN" : "Inf"}</>;
-  return <span>{SIGNS[of.kind]}</span>;
+/** Null: it has an icon. */
+function signOf(of: Mark, all: readonly Mark[]): string | null {
+  if (of.kind === "restart") return null;
+  if (of.kind === "nonfinite") return all.some((m) => m.label === "NaN") ? "NaN" : "Inf";
+  return SIGNS[of.kind];
 }
 
 const panelOf = (mark: Mark, roles: Scene["roles"]) =>
