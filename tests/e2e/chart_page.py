@@ -16,12 +16,16 @@ INK = """([canvas, over, colour, slack]) => {
   const ratio = canvas.width / at.width;
   const x0 = Math.round((box.left - at.left) * ratio), y0 = Math.round((box.top - at.top) * ratio);
   const width = Math.round(box.width * ratio), height = Math.round(box.height * ratio);
-  const { data } = canvas.getContext("2d").getImageData(x0, y0, width, height);
+  // As it is seen: on the surface of the light theme.
+  const seen = new OffscreenCanvas(width, height).getContext("2d");
+  seen.fillStyle = "#ffffff";
+  seen.fillRect(0, 0, width, height);
+  seen.drawImage(canvas, -x0, -y0);
+  const { data } = seen.getImageData(0, 0, width, height);
   const found = { n: 0, left: 1, right: 0, top: 1, bottom: 0 };
   for (let y = 0; y < height; y++)
     for (let x = 0; x < width; x++) {
       const i = (y * width + x) * 4;
-      if (data[i + 3] < 200) continue;
       if (Math.abs(data[i] - r) + Math.abs(data[i + 1] - g) + Math.abs(data[i + 2] - b) >= slack) continue;
       found.n++;
       found.left = Math.min(found.left, x / width);

@@ -76,6 +76,8 @@ export class Chart {
   private marked: Marked | null = null;
   private cursor: { readonly x: number; readonly top: number | null } | null = null;
   private moving = false;
+  private seen = true;
+  private stale = false;
   private readonly litLayer: Layer;
   private readonly moveLayer: Layer;
   private readonly cursorLayer: Layer;
@@ -106,6 +108,12 @@ export class Chart {
       this.marks = findMarks(scene);
     }
     this.update();
+  }
+
+  /** A chart that is scrolled out of sight waits with its drawing until it is seen. */
+  inSight(seen: boolean): void {
+    this.seen = seen;
+    if (seen && this.stale) this.update();
   }
 
   /** A hidden tab has no size; the chart then waits. */
@@ -189,6 +197,8 @@ export class Chart {
   private update(): void {
     const { scene, size } = this;
     if (!scene || size.width < 40 || size.height < 40) return;
+    this.stale = !this.seen;
+    if (this.stale) return;
     const m = marginsOf(scene);
     const plan = planChart({
       ...scene,

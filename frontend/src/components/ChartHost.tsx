@@ -49,15 +49,21 @@ export function ChartHost({ session, scene, group, label, ...on }: Props) {
       made.resize(size.width, size.height);
     });
     observer.observe(el);
+    const sight = new IntersectionObserver(([entry]) => made.inSight(entry!.isIntersecting), {
+      rootMargin: "120px",
+    });
+    sight.observe(el);
     return () => {
       observer.disconnect();
+      sight.disconnect();
       group.remove(made);
       session.charts.delete(made);
       made.destroy();
     };
   }, [group]);
 
-  useEffect(() => chart.current?.show(scene), [scene]);
+  // In the same turn as the page says that it is ready: so it never says so of an older picture.
+  useLayoutEffect(() => chart.current?.show(scene), [scene]);
 
   const onKeyDown = (e: KeyboardEvent) => {
     const far = e.shiftKey ? 10 : 1;

@@ -43,7 +43,7 @@ export function Stacked({ session, scene, status, onPlan }: ChartProps) {
   const tell = () => {
     const own = scene.roles.flatMap((role) => plans.current.get(role) ?? []);
     const first = own[0];
-    if (!first || own.length < scene.roles.length) return;
+    if (!first) return;
     const zones = own.flatMap((plan) => plan.zones);
     const key = JSON.stringify(zones.map((z) => [z.role, z.clipped, z.nonPositive, z.shown]));
     if (key === told.current) return;
