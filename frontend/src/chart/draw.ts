@@ -14,6 +14,7 @@ import {
   paintBand,
   paintBandBehind,
   paintLine,
+  paintSparse,
   paintSteps,
   type Stroke,
   toPixel,
@@ -77,6 +78,7 @@ function drawDivergences(p: Painting, marks: readonly Mark[]): void {
       ctx.fill();
     }
     writeOver(p, words, font, p.tokens.text, at + swatch, y);
+    p.written.push({ left: at, width, y });
   });
 }
 
@@ -241,6 +243,14 @@ function drawRaw(p: Painting, zone: Zone, run: DrawnRun, y: YScale, line: Stroke
     const c = p.columns(s);
     if (crowded(p, s, c)) {
       paintBand(ctx, c, y, bridgeOf(s, c), { colour: line.colour, alpha: alpha * line.alpha });
+      // A logarithmic axis spreads the first points of a crowd far apart.
+      if (p.plan.x.log) {
+        paintSparse(ctx, c, y, {
+          colour: line.colour,
+          width: Math.max(1, ratio),
+          alpha: Math.max(alpha, density.raw),
+        });
+      }
     } else if (smoothed && density.raw > 0) {
       const thin: Stroke = { colour: line.colour, width: Math.max(1, ratio), alpha: density.raw };
       paintLine(ctx, c, c.last, y, thin, null, 2 * ratio);
@@ -304,16 +314,12 @@ function drawPeaks(
       const value = zone.role === "loss" ? formatSignificant(c.hi[i]!, 3) : formatValue(c.hi[i]!, zone.role);
       // Only a finding knows the step: a column, and a bucket, hold many.
       const known = spikes.find((m) => Math.abs(p.px(m.x) - x) <= 2 * ratio);
+      const words = known ? text.marks.spike(value, formatPosition(known.x, scene.x)) : value;
+      const [left, middle] = [x + 8 * ratio, Math.max(at, p.top + 7 * ratio)];
       ctx.textBaseline = "middle";
       ctx.textAlign = "left";
-      writeOver(
-        p,
-        known ? text.marks.spike(value, formatPosition(known.x, scene.x)) : value,
-        `${11 * ratio}px ${FONT_FAMILY}`,
-        p.tokens.text2,
-        x + 8 * ratio,
-        Math.max(at, p.top + 7 * ratio),
-      );
+      writeOver(p, words, `${11 * ratio}px ${FONT_FAMILY}`, p.tokens.text2, left, middle);
+      p.written.push({ left, width: ctx.measureText(words).width, y: middle });
     }
   });
 }

@@ -193,7 +193,7 @@ function freeHeight(
     p.plan.layout === "merged"
       ? p.plan.zones.filter((z) => z !== zone).flatMap((z) => passing(p, z, left, width))
       : [];
-  const beside = placed.filter((b) => b.left < left + width && left < b.left + b.width);
+  const beside = [...placed, ...p.written].filter((b) => b.left < left + width && left < b.left + b.width);
   for (const [lines, most] of [
     [[...own, ...others], AWAY_FROM_OTHERS],
     [own, Number.POSITIVE_INFINITY],

@@ -113,6 +113,20 @@ function column(ctx: CanvasRenderingContext2D, x: number, top: number, bottom: n
   ctx.lineTo(x + 0.5, bottom + short);
 }
 
+/** Between columns that are farther apart than a band reaches: the line through their points. */
+export function paintSparse(ctx: CanvasRenderingContext2D, c: Columns, y: YScale, style: Stroke): void {
+  ctx.beginPath();
+  for (let i = 1; i < c.n; i++) {
+    if (c.x[i]! - c.x[i - 1]! <= BRIDGE || c.broken[i]) continue;
+    const from = toPixel(y, c.last[i - 1]!);
+    const to = toPixel(y, c.last[i]!);
+    if (!Number.isFinite(from) || !Number.isFinite(to)) continue;
+    ctx.moveTo(c.x[i - 1]!, from);
+    ctx.lineTo(c.x[i]!, to);
+  }
+  stroke(ctx, style);
+}
+
 /** A line through one value per column; lone points between gaps become dots. */
 export function paintLine(
   ctx: CanvasRenderingContext2D,

@@ -237,7 +237,7 @@ export const en = {
       log
         ? `The y axis of ${role} is logarithmic: make it linear`
         : `The y axis of ${role} is linear: make it logarithmic`,
-    leftOfLog: (n: number) => `${plural(n, "point")} at or before 0 not on a log axis`,
+    leftOfLog: (n: number) => `x axis: ${plural(n, "point")} at or before 0 not on a log axis.`,
     overflowTicks: "ticks below = overflow",
     nonFiniteTicks: "red ticks = NaN or Inf",
     overflow: "overflow",

@@ -215,7 +215,7 @@ export const zh: Text = {
     superseded: "被重启取代的分支",
     scales: { linear: "线性", log10: "对数", log2: "log₂" },
     scaleTitle: (role, log) => (log ? `${role}的 y 轴为对数：改为线性` : `${role}的 y 轴为线性：改为对数`),
-    leftOfLog: (n) => `${formatCount(n)} 个点位于 0 或之前，不在对数坐标轴上`,
+    leftOfLog: (n) => `x 轴：${formatCount(n)} 个点位于 0 或之前，不在对数坐标轴上。`,
     overflowTicks: "底部短线 = 溢出",
     nonFiniteTicks: "红色短线 = NaN 或 Inf",
     overflow: "溢出",
