@@ -65,6 +65,8 @@ export interface Finding {
   readonly first_step: number;
   readonly last_step: number;
   readonly peak_step: number;
+  /** Where first, last and peak step lie on the other axes that the run has. */
+  readonly at?: Partial<Record<XAxis, readonly [first: number, last: number, peak: number]>>;
   readonly message: string;
   readonly advice: string;
   readonly evidence: Readonly<Record<string, unknown>>;

@@ -403,8 +403,10 @@ describe("marks of findings", () => {
     expect(marks.every((m) => m.severity === "warning")).toBe(true);
   });
 
-  it("are only on the axis of which they tell", () => {
-    expect(findMarks(scene([finding("loss_spike")], "wall"))).toEqual([]);
+  it("lie on another axis where the server says", () => {
+    const known = finding("loss_spike", { at: { wall: [1000, 1020, 1010] } });
+    expect(findMarks(scene([known], "wall"))).toMatchObject([{ x: 1010, span: { from: 1000, to: 1020 } }]);
+    expect(findMarks(scene([known], "epoch"))).toEqual([]);
   });
 
   it("stand for what the curve itself tells of the same", () => {

@@ -6,7 +6,10 @@ from typing import Any, Mapping
 
 from tb_mindformers_plugin.health import diagnose
 from tb_mindformers_plugin.health.diagnoses import Diagnoses
+from tb_mindformers_plugin.health.finding import Finding
 from tb_mindformers_plugin.http_api.request import BadRequestError, check_known, parse_language
+from tb_mindformers_plugin.runs.axes import available, positions_of_steps
+from tb_mindformers_plugin.runs.contents import RunContents
 from tb_mindformers_plugin.runs.store import Store
 
 PARAMETERS = ("run", "lang")
@@ -37,4 +40,13 @@ def run_findings(store: Store, diagnoses: Diagnoses, run: str, language: str) ->
     found = diagnoses.of(store, summary) if summary is not None else None
     if found is None:
         found = diagnose(contents, diagnoses.parameters)
-    return {"findings": [finding.to_dict(run, language) for finding in found]}
+    return {"findings": [{**one.to_dict(run, language), "at": _places(contents, one)} for one in found]}
+
+
+def _places(contents: RunContents, finding: Finding) -> dict[str, list[float]]:
+    """Axis -> where the finding's first, last and peak step lie on it: every axis that the run has but step."""
+    steps = (finding.first_step, finding.last_step, finding.peak_step)
+    known = {
+        axis: positions_of_steps(contents, finding.role, steps, axis) for axis in available(contents) if axis != "step"
+    }
+    return {axis: places for axis, places in known.items() if places is not None}

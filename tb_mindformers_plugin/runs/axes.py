@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +53,22 @@ def positions(run: RunContents, segment: Segment, axis: str) -> Optional[npt.NDA
 def steps_count(run: RunContents) -> str:
     """Returns what the run's steps count: "steps", or "samples" (DeepSpeed's do)."""
     return steps_of(run.framework)
+
+
+def positions_of_steps(run: RunContents, role: str, steps: Sequence[int], axis: str) -> Optional[list[float]]:
+    """Returns where `steps` lie on `axis`, between the points of `role`'s curve; None where that is not known.
+
+    Raises:
+      ValueError: an unknown axis.
+    """
+    curve = run.current(role)
+    at = None if curve is None or len(curve) == 0 else positions(run, curve, axis)
+    if curve is None or at is None:
+        return None
+    finite = np.isfinite(at)
+    if not finite.any():
+        return None
+    return [float(x) for x in np.interp(np.asarray(steps, np.float64), curve.step[finite], at[finite])]
 
 
 def _scale(run: RunContents, axis: str) -> Optional[float]:

@@ -39,8 +39,12 @@ def test_findings_worst_first(get):
     assert [(f["rule"], f["severity"]) for f in found] == [("non_finite", "critical"), ("loss_spike", "warning")]
     assert set(found[1]) == {
         *("rule", "severity", "run", "role", "tag", "first_step", "last_step", "peak_step"),
-        *("message", "advice", "evidence"),
+        *("message", "advice", "evidence", "at"),
     }
+    # Where its first, last and worst step lie on the other axes that the run has.
+    assert found[1]["at"]["wall"][::2] == [1e9 + 200, 1e9 + 200]
+    assert found[1]["at"]["relative"][0] == 200
+    assert set(found[1]["at"]) == {"wall", "relative"}
     assert (found[1]["run"], found[1]["tag"], found[1]["first_step"]) == ("run", "train/loss", 200)
     assert found[1]["evidence"]["recovered"] is True
 

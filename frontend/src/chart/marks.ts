@@ -56,25 +56,32 @@ export function findMarks(scene: MarkedScene): Mark[] {
   const marks: Mark[] = [];
   for (const [run, own] of byRun) {
     const info = scene.runs.find((r) => r.run === run)?.info;
-    // Findings and events are told in steps; on another axis their place is not known here.
-    const told = axis === "step" ? (scene.findings.get(run) ?? []) : [];
-    const found = told.map((finding) => ofFinding(finding, own));
+    const told = scene.findings.get(run) ?? [];
+    const found = told.flatMap((finding) => ofFinding(finding, own, axis) ?? []);
     const said = new Set(found.filter((m) => m.kind === "nonfinite").map((m) => m.role));
     marks.push(
       ...found,
       ...restartMarks(run, own, axis, info?.restarts ?? [], loaded),
       ...nonFinite(run, own, axis).filter((m) => !said.has(m.role)),
+      // Events are told in steps; on another axis their place is not known here.
       ...(axis === "step" ? eventMarks(run, info?.events ?? []) : []),
     );
   }
   return marks.sort((a, b) => a.x - b.x);
 }
 
-function ofFinding(finding: Finding, segments: readonly Segment[]): Mark {
-  const { rule, severity, run, role, first_step, last_step, peak_step, message } = finding;
+/** Where first, last and peak of a finding lie on an axis. */
+export const placesOf = (f: Finding, axis: XAxis): readonly [number, number, number] | null =>
+  axis === "step" ? [f.first_step, f.last_step, f.peak_step] : (f.at?.[axis] ?? null);
+
+function ofFinding(finding: Finding, segments: readonly Segment[], axis: XAxis): Mark | null {
+  const { rule, severity, run, role, message } = finding;
+  const places = placesOf(finding, axis);
+  if (!places) return null;
+  const [first, last, peak] = places;
   const kind = SHAPES[rule] ?? "alert";
   // What jumped is at its peak, everything else where it began.
-  const x = kind === "spike" ? peak_step : first_step;
+  const x = kind === "spike" ? peak : first;
   return {
     kind,
     severity,
@@ -83,7 +90,7 @@ function ofFinding(finding: Finding, segments: readonly Segment[]): Mark {
     x,
     label: kind === "nonfinite" ? kindOf(segments.filter((s) => s.role === role)) : "",
     title: text.missing.run(run, message),
-    span: { from: first_step, to: last_step },
+    span: { from: first, to: last },
     finding,
   };
 }

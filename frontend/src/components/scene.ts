@@ -1,12 +1,14 @@
 /** From the session's state to what a chart is to show. */
 import { useMemo, useRef } from "preact/hooks";
+import type { Finding } from "../api";
+import { placesOf } from "../chart/marks";
 import { presentRoles } from "../chart/plan";
 import type { Layout, Scene } from "../chart/scene";
 import type { Window } from "../chart/window";
 import type { Segment } from "../decode";
 import { distinctParts, middleEllipsis } from "../names";
 import { slotColour } from "../palette";
-import { canBeLog, rolesOf } from "../roles";
+import { canBeLog, rolesOf, type XAxis } from "../roles";
 import type { Session, SessionState } from "../session";
 import type { ThemeName } from "../theme";
 
@@ -54,11 +56,7 @@ function makeScene(session: Session, theme: ThemeName, pending: boolean): Scene 
     totalSteps: totals.length ? Math.max(...totals) : null,
     pending,
     findings,
-    // Findings are told in steps; on another axis their place is not known here.
-    selected:
-      selectedFinding && x === "step"
-        ? { from: selectedFinding.first_step, to: selectedFinding.last_step }
-        : null,
+    selected: selectedFinding && stretchOn(selectedFinding, x),
     theme,
   };
 }
@@ -75,6 +73,11 @@ function only(segments: readonly Segment[], runs: ReadonlySet<string>): readonly
     filtered.set(segments, known);
   }
   return known.segments;
+}
+
+function stretchOn(finding: Finding, x: XAxis): Window | null {
+  const places = placesOf(finding, x);
+  return places && { from: places[0], to: places[1] };
 }
 
 const windowOf = (from: number | null, to: number | null): Window | null =>
