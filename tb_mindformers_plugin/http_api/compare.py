@@ -13,8 +13,13 @@ from tb_mindformers_plugin.compare import AlignmentError, Tolerance, compare
 from tb_mindformers_plugin.compare.align import AXES
 from tb_mindformers_plugin.compare.errors import relative_error
 from tb_mindformers_plugin.http_api.encode import numbers
-from tb_mindformers_plugin.http_api.request import FEWEST_BUCKETS, MOST_BUCKETS, BadRequestError
-from tb_mindformers_plugin.language import LANGUAGES
+from tb_mindformers_plugin.http_api.request import (
+    FEWEST_BUCKETS,
+    MOST_BUCKETS,
+    BadRequestError,
+    check_known,
+    parse_language,
+)
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs.store import Store
 from tb_mindformers_plugin.runs.window import window
@@ -43,9 +48,7 @@ def parse_compare_request(arguments: Mapping[str, str]) -> CompareRequest:
     Raises:
       BadRequestError: a parameter is missing, unknown or wrong.
     """
-    for name in arguments:
-        if name not in PARAMETERS:
-            raise BadRequestError(f"parameter {name!r} is unknown", f"known parameters: {', '.join(PARAMETERS)}")
+    check_known(arguments, PARAMETERS)
     for name in ("baseline", "run"):
         if name not in arguments:
             raise BadRequestError(f"parameter {name!r} is missing", "ask for compare?baseline=NAME&run=NAME")
@@ -70,7 +73,7 @@ def parse_compare_request(arguments: Mapping[str, str]) -> CompareRequest:
         start=start,
         stop=stop,
         buckets=buckets,
-        language=_one_of(arguments, "lang", LANGUAGES) or "en",
+        language=parse_language(arguments),
     )
 
 

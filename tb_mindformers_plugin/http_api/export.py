@@ -19,7 +19,7 @@ from tb_mindformers_plugin.runs.store import Store
 
 FORMATS = ("csv", "json")
 MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
-CSV_COLUMNS = ("run", "role", "tag", "segment", "current", "step", "wall_time", "value")
+CSV_COLUMNS = ("run", "role", "tag", "unit", "segment", "current", "step", "wall_time", "value")
 
 # Points that are turned into text at a time: a stream of a long run must not become one long string.
 _BLOCK = 20_000
@@ -77,9 +77,10 @@ def _csv(store: Store, request: ExportRequest) -> Iterator[str]:
     yield ",".join(CSV_COLUMNS) + "\r\n"
     for name, run in _loaded(store, request):
         for role in _roles(run, request):
-            tag = run.roles[role].tag
-            for place, segment in enumerate(run.segments(tag)):
-                head = _csv_fields(name, role, tag, str(place), "true" if segment.current else "false")
+            match = run.roles[role]
+            for place, segment in enumerate(run.segments(match.tag)):
+                current = "true" if segment.current else "false"
+                head = _csv_fields(name, role, match.tag, match.unit, str(place), current)
                 for block in _blocks(segment):
                     yield "".join(
                         f"{head},{step},{wall!r},{value!r}\r\n"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Optional
 
-from tb_mindformers_plugin.runs.summary import RunSummary
 from tb_mindformers_plugin.language import Text
+from tb_mindformers_plugin.runs.summary import RunSummary
 
 #: Roles whose absence is worth a word.
 EXPECTED = ("loss", "lr", "grad_norm", "loss_scale")

@@ -7,9 +7,9 @@ import json
 import math
 from typing import Any, Iterable, Mapping, Optional, Sequence
 
+from tb_mindformers_plugin.language import LANGUAGES
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs.axes import AXES
-from tb_mindformers_plugin.language import LANGUAGES
 
 FORMATS = ("binary", "json")
 FEWEST_BUCKETS, MOST_BUCKETS = 8, 100_000

@@ -7,11 +7,11 @@ from typing import Iterator, Optional
 
 import numpy as np
 
+from tb_mindformers_plugin.language import Text
 from tb_mindformers_plugin.metadata import HealthEvent, RunManifest
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs import axes
 from tb_mindformers_plugin.runs.contents import RunContents, Segment
-from tb_mindformers_plugin.language import Text
 
 # Sentences of one kind: whoever reads twenty has understood.
 _MOST_NOTES = 20
