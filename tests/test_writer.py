@@ -293,6 +293,18 @@ def test_a_disk_that_hangs_holds_nothing_up_and_loses_what_no_longer_fits(tmp_pa
     assert said(caplog, "again; 31 records were lost")
 
 
+@pytest.mark.parametrize(("name", "limit"), [("QUEUE_RECORDS", 20), ("QUEUE_BYTES", 2000)])
+def test_a_loop_that_is_faster_than_its_disk_waits_and_loses_nothing(tmp_path, monkeypatch, caplog, name, limit):
+    monkeypatch.setattr(background, name, limit)
+    with HealthWriter(tmp_path, flush_seconds=1000) as writer:
+        for step in range(2000):
+            writer.log(step, loss=1.0)
+            if name == "QUEUE_BYTES" and step % 20 == 0:
+                writer.add_text("note", "x" * 500, step)
+    assert logged_steps(tmp_path) == list(range(2000))
+    assert caplog.messages == []
+
+
 def test_closing_does_not_wait_for_a_disk_that_hangs(tmp_path, disk, monkeypatch, caplog):
     monkeypatch.setattr(background, "_PATIENCE_SECONDS", 0.2)
     writer = HealthWriter(tmp_path, flush_seconds=0.01)

@@ -110,7 +110,7 @@ def _overview(report: Report, language: str) -> Iterator[str]:
         yield f'<p class="note">{said}</p>'
     for run in report.runs:
         for note in run.summary.notes:
-            yield f'<p class="note">{escape(run.name)}: {escape(note)}</p>'
+            yield f'<p class="note">{escape(run.name)}: {escape(note.in_language(language))}</p>'
 
 
 def _steps(run: ReportedRun) -> str:

@@ -32,6 +32,9 @@ QUEUE_BYTES = 64 << 20
 _RETRY_SECONDS = 60.0
 _LONGEST_RETRY_SECONDS = 3600.0
 
+# A loop that is faster than the disk waits for it, but not for one that has not taken anything for so long.
+_STALL_SECONDS = 2.0
+
 # The longest that opening, flushing and closing wait for a disk that does not answer.
 _PATIENCE_SECONDS = 30.0
 
@@ -70,7 +73,8 @@ class BackgroundWriter:
     """Writes entries into an event file of `directory`, and into a new one where that fails.
 
     Nothing here raises for a disk once the first file is open: the error is logged once. Where the
-    queue is full, new entries are dropped and counted.
+    queue is full, who puts something in waits while the disk takes what is there; where it takes nothing,
+    new entries are dropped and counted.
 
     Args:
       directory: the run's directory.
@@ -96,6 +100,8 @@ class BackgroundWriter:
         self._closing = self._finished = False
         self._opened: Union[bool, Exception, None] = None
         self._hangs = False
+        self._written = 0  # entries
+        self._full = False  # somebody waits for room
 
         # Of the writing thread alone.
         self._retry_seconds = _RETRY_SECONDS
@@ -110,15 +116,14 @@ class BackgroundWriter:
             raise self._opened
 
     def put(self, entry: Entry, *, important: bool = False) -> None:
-        """Adds `entry`, unless the queue is full. Never waits.
+        """Adds `entry`, unless the queue is full and the disk takes nothing.
 
         Args:
           entry: the event.
           important: may fill the queue to twice its length.
         """
         with self._changed:
-            room = 2 if important else 1
-            if len(self._queue) >= room * QUEUE_RECORDS or self._queued_bytes + entry.size > room * QUEUE_BYTES:
+            if not self._makes_room(entry, 2 if important else 1):
                 self._dropped += 1
                 self._say_once(
                     "full",
@@ -131,6 +136,23 @@ class BackgroundWriter:
             self._queued_bytes += entry.size
             if len(self._queue) == _MANY:
                 self._changed.notify_all()
+
+    def _makes_room(self, entry: Entry, room: int) -> bool:
+        """Whether the queue has room, after waiting for a disk that is only slower than the loop."""
+
+        def has_room() -> bool:
+            return len(self._queue) < room * QUEUE_RECORDS and self._queued_bytes + entry.size <= room * QUEUE_BYTES
+
+        while not has_room():
+            written = self._written
+            if self._hangs or self._failing or self._finished or entry.size > room * QUEUE_BYTES:
+                return False
+            self._full = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: has_room() or self._failing or self._finished, _STALL_SECONDS)
+            self._full = False
+            self._hangs = not has_room() and self._written == written
+        return True
 
     def flush(self) -> None:
         """Waits until what was put is written, or known not to be, or the disk does not answer."""
@@ -208,7 +230,8 @@ class BackgroundWriter:
         self._close_file()
 
     def _has_cause(self) -> bool:
-        return self._closing or self._asked > self._answered or (len(self._queue) >= _MANY and self._can_write())
+        many = self._full or len(self._queue) >= _MANY
+        return self._closing or self._asked > self._answered or (many and self._can_write())
 
     def _can_write(self) -> bool:
         return self._file is not None or time.monotonic() >= self._retry_at
@@ -251,6 +274,8 @@ class BackgroundWriter:
         with self._changed:
             for _ in entries:
                 self._queued_bytes -= self._queue.popleft().size
+            self._written += len(entries)
+            self._changed.notify_all()
             lost, self._said_dropped = self._dropped - self._said_dropped, self._dropped
         if self._failing or lost:
             self._failing = False
@@ -285,7 +310,9 @@ class BackgroundWriter:
         if self._file is not None:
             self._file.give_up()
             self._file = None
-        self._failing = True
+        with self._changed:
+            self._failing = True
+            self._changed.notify_all()
         self._retry_at = time.monotonic() + self._retry_seconds
         self._retry_seconds = min(2 * self._retry_seconds, _LONGEST_RETRY_SECONDS)
         self._say_once(

@@ -58,8 +58,9 @@ class HealthWriter:
     A disk that fails or hangs while the training runs neither raises nor holds it up: it is logged
     once, and a new event file is tried after a minute, then after two, four, up to sixty. Until then up
     to 10,000 records (64 MiB of histograms and images) wait; what comes when the queue is full is
-    dropped and counted, but health events find room in twice as many. Only opening, `flush` and `close` wait for
-    a disk that does not answer, half a minute once. A file that is deleted is followed by a new one.
+    dropped and counted, but health events find room in twice as many. A loop that is only faster than its
+    disk waits for it. For a disk that does not answer, `log` waits two seconds once when the queue is full;
+    opening, `flush` and `close` half a minute once. A file that is deleted is followed by a new one.
 
     Args:
       log_dir: the run's directory; made where it is missing.
