@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
-import json
 import re
 from typing import Iterator, Sequence
 from urllib.parse import quote
 
 from werkzeug.datastructures import MultiDict
 
-from tb_mindformers_plugin.http_api.listing import json_number
+from tb_mindformers_plugin.export import csv_text, json_text, points_of
 from tb_mindformers_plugin.http_api.request import BadRequestError, check_known, check_roles
-from tb_mindformers_plugin.runs.contents import RunContents, Segment
+from tb_mindformers_plugin.runs.contents import RunContents
 from tb_mindformers_plugin.runs.store import Store
 
 FORMATS = ("csv", "json")
 MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
-CSV_COLUMNS = ("run", "role", "tag", "unit", "segment", "current", "step", "wall_time", "value")
-
-# Points that are turned into text at a time: a stream of a long run must not become one long string.
-_BLOCK = 20_000
 
 
 @dataclasses.dataclass(frozen=True)
 class ExportRequest:
-    """What is asked for; fields as in docs/http-api.md. No roles: all that a run has."""
+    """What is asked for; fields as in docs/http-api.md. No roles: every series of a run."""
 
     runs: Sequence[str]
     roles: Sequence[str]
@@ -69,55 +62,13 @@ def export(store: Store, request: ExportRequest) -> Iterator[bytes]:
     for name in request.runs:
         if name not in store.runs:
             raise KeyError(name)
-    write = _csv if request.format == "csv" else _json
-    return (text.encode("utf-8", "backslashreplace") for text in write(store, request))
-
-
-def _csv(store: Store, request: ExportRequest) -> Iterator[str]:
-    yield ",".join(CSV_COLUMNS) + "\r\n"
-    for name, run in _loaded(store, request):
-        for role in _roles(run, request):
-            match = run.roles[role]
-            for place, segment in enumerate(run.segments(match.tag)):
-                current = "true" if segment.current else "false"
-                head = _csv_fields(name, role, match.tag, match.unit, str(place), current)
-                for block in _blocks(segment):
-                    yield "".join(
-                        f"{head},{step},{wall!r},{value!r}\r\n"
-                        for step, wall, value in zip(block.step.tolist(), block.wall.tolist(), block.value.tolist())
-                    )
-
-
-def _csv_fields(*fields: str) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(fields)
-    return line.getvalue()
-
-
-def _json(store: Store, request: ExportRequest) -> Iterator[str]:
-    yield '{"runs": ['
-    for i, (name, run) in enumerate(_loaded(store, request)):
-        yield f'{", " if i else ""}{{"run": {json.dumps(name)}, "series": ['
-        for j, role in enumerate(_roles(run, request)):
-            match = run.roles[role]
-            head = json.dumps({"role": role, "tag": match.tag, "unit": match.unit})[:-1]
-            yield f'{", " if j else ""}{head}, "segments": ['
-            for k, segment in enumerate(run.segments(match.tag)):
-                yield f'{", " if k else ""}{{"current": {json.dumps(segment.current)}'
-                for field, column in (
-                    ("step", segment.step),
-                    ("wall_time", segment.wall),
-                    ("value", segment.value),
-                ):
-                    yield f', "{field}": ['
-                    for start in range(0, len(column), _BLOCK):
-                        numbers = (json_number(number) for number in column[start : start + _BLOCK].tolist())
-                        yield (", " if start else "") + ", ".join(json.dumps(number) for number in numbers)
-                    yield "]"
-                yield "}"
-            yield "]}"
-        yield "]}"
-    yield "]}\n"
+    roles = request.roles or None
+    runs = _loaded(store, request)
+    if request.format == "csv":
+        text = csv_text(points for name, run in runs for points in points_of(name, run, roles))
+    else:
+        text = json_text(runs, roles)
+    return (piece.encode("utf-8", "backslashreplace") for piece in text)
 
 
 def _loaded(store: Store, request: ExportRequest) -> Iterator[tuple[str, RunContents]]:
@@ -126,13 +77,3 @@ def _loaded(store: Store, request: ExportRequest) -> Iterator[tuple[str, RunCont
             yield name, store.load([name])[name]
         except KeyError:  # gone since the answer began; what is left is still worth sending
             continue
-
-
-def _roles(run: RunContents, request: ExportRequest) -> list[str]:
-    return [role for role in run.roles if not request.roles or role in request.roles]
-
-
-def _blocks(segment: Segment) -> Iterator[Segment]:
-    for start in range(0, len(segment), _BLOCK):
-        part = slice(start, start + _BLOCK)
-        yield Segment(segment.current, segment.step[part], segment.wall[part], segment.value[part])

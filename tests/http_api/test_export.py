@@ -14,6 +14,7 @@ from tensorboard.plugins import base_plugin
 from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
+from tb_mindformers_plugin.export import text
 from tb_mindformers_plugin.plugin import TrainingHealthLoader
 from tb_mindformers_plugin.writer import HealthWriter
 
@@ -92,7 +93,8 @@ def test_json_has_the_same(get):
     assert [s["current"] for s in found[1]["series"][0]["segments"]] == [True, False]
 
 
-def test_it_is_sent_in_pieces_under_the_name_of_the_run(get):
+def test_it_is_sent_in_pieces_under_the_name_of_the_run(get, monkeypatch):
+    monkeypatch.setattr(text, "_BLOCK", 20_000)
     answer = get(run="long")
     pieces = list(answer.iter_encoded())
     assert len(pieces) > 3
