@@ -77,7 +77,11 @@ class Chunk:
     @property
     def empty(self) -> bool:
         """Whether the look found nothing new at all."""
-        return self == Chunk()
+        return self is NOTHING or self == NOTHING
+
+
+#: What a look at a file that did not change finds.
+NOTHING = Chunk()
 
 
 def joined(chunks: Sequence[Chunk]) -> Chunk:

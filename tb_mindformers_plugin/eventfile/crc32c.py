@@ -167,6 +167,13 @@ def contribution(distance: int) -> Words:
     return _advance(contribution(distance - 1), np.zeros(256, np.uint8))
 
 
+@functools.lru_cache(maxsize=128)
+def pair_contribution(distance: int) -> Words:
+    """What a little-endian pair of bytes adds to a CRC, its first byte `distance` before the last byte: (65536,)."""
+    first, second = contribution(distance), contribution(distance - 1)
+    return np.bitwise_xor(second[:, None], first[None, :]).reshape(-1)
+
+
 def _past_zeros(words: Words, bit: int) -> Words:
     """Moves states past 2^bit zero bytes."""
     level = bit - _ROW.bit_length() + 1

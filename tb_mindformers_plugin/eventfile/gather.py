@@ -120,7 +120,7 @@ class _Record:
         for place, count in self._lookups:
             at = self.offset + place
             # Asked for each time: who keeps the tables is the cache, which is bounded.
-            table = (_pair_table if count == 2 else crc32c.contribution)(length - 1 - place)
+            table = (crc32c.pair_contribution if count == 2 else crc32c.contribution)(length - 1 - place)
             column = _column(data, at, _UNSIGNED[count])
             # Of a wall time, or of a step, half the bytes stay as they are for hours.
             if not varies[at : at + count].any():
@@ -244,13 +244,6 @@ def _pairs(varying: Sequence[int]) -> list[tuple[int, int]]:
         found.append((varying[i], count))
         i += count
     return found
-
-
-@functools.lru_cache(maxsize=128)
-def _pair_table(distance: int) -> Words:
-    """What a little-endian pair of bytes adds to a CRC, its first byte `distance` before the last byte."""
-    first, second = crc32c.contribution(distance), crc32c.contribution(distance - 1)
-    return (second[:, None] ^ first[None, :]).reshape(-1)
 
 
 @functools.cache

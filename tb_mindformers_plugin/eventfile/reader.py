@@ -8,7 +8,7 @@ from typing import Optional, Sequence, Tuple, Union
 import numpy as np
 
 from tb_mindformers_plugin.eventfile import storage
-from tb_mindformers_plugin.eventfile.columns import Chunk, joined
+from tb_mindformers_plugin.eventfile.columns import NOTHING, Chunk, joined
 from tb_mindformers_plugin.eventfile.crc32c import Bytes
 from tb_mindformers_plugin.eventfile.decode import Decoder, decode_together
 
@@ -52,7 +52,7 @@ class EventFile:
           OSError: the file cannot be opened or read.
         """
         if self._identity is not None and self._is_as_it_was(self._storage.stat(self._place)):
-            return Chunk()  # the most frequent answer of all, without opening the file
+            return NOTHING  # the most frequent answer of all, without opening the file
         with self._storage.open(self._place) as file:
             stat = file.stat
             anew = stat.identity != self._identity or stat.size < self._position

@@ -123,7 +123,7 @@ class _Search:
         """Follows the known layouts; returns the files that got on by that, and those that begin with none."""
         lengths = framing.short_lengths(self.buffer, self.position[files])
         got_on, strange = [files[:0]], [files[:0]]
-        for length in np.unique(lengths[lengths >= 0]).tolist():
+        for length in sorted({*lengths.tolist()} - {-1}):
             some = files[lengths == length]
             for gatherer in _KNOWN.of(length):
                 fits = (self._room(gatherer, some) >= _FEWEST) & gatherer.fits(self.buffer, self.position[some])

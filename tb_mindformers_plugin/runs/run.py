@@ -44,10 +44,12 @@ class _File:
             before, self._problem = self._problem, _unreadable(self.contents.name, chunk)
             return before != self._problem
         recovered, self._problem = self._problem is not None, None
+        if chunk.empty:
+            return recovered
         if chunk.anew:
             self.contents = FileContents(self.contents.name)
         self.contents.add(chunk)
-        return recovered or not chunk.empty
+        return True
 
     def snapshot(self) -> FileContents:
         """What the file holds by now, and whether it can be read at this moment."""
