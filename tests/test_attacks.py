@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2, types_pb2
 
-from tb_mindformers_plugin.eventfile import EventFile
-from tb_mindformers_plugin.eventfile import gather as gather_module
+from tb_mindformers_plugin.eventfile import EventFile, crc32c
 from tb_mindformers_plugin.eventfile import peek as peek_module
 from tb_mindformers_plugin.http_api.listing import list_runs
 from tb_mindformers_plugin.runs import open_logdir
@@ -70,10 +69,10 @@ def test_half_floats_that_are_none(tmp_path, dtype, bits):
 def test_many_values_a_record_take_no_tables(tmp_path):
     tags = {f"norm__layer{i}": float(i) for i in range(400)}
     path = event_bytes.write(tmp_path / "run", *(event_bytes.scalars(s, loss=1.0, **tags) for s in range(20)))
-    gather_module._pair_table.cache_clear()
+    crc32c.pair_contribution.cache_clear()
     columns = EventFile(str(path)).read().columns
     assert columns["norm/layer399"].value.tolist() == [399.0] * 20
-    assert gather_module._pair_table.cache_info().currsize < 10
+    assert crc32c.pair_contribution.cache_info().currsize < 10
 
 
 @pytest.mark.parametrize(
