@@ -5,9 +5,12 @@ from __future__ import annotations
 import event_bytes
 import healthy
 import numpy as np
+import pytest
+from tensorboard.compat.proto import summary_pb2, tensor_pb2, types_pb2
 
 from tb_mindformers_plugin.health import diagnose, diagnose_arrays
 from tb_mindformers_plugin.runs import open_logdir
+from tb_mindformers_plugin.writer import HealthWriter
 
 NAN = np.nan
 
@@ -92,6 +95,23 @@ def test_t12_a_checkpoint_every_500_steps():
     wall[1500:] += 36_000  # and a pause of ten hours
     run = {role: (step, wall, value) for role, (step, _, value) in run.items()}
     assert diagnose_arrays(run) == []
+
+
+def test_t13_text_where_a_number_belongs(tmp_path):
+    loss = healthy.loss(400)
+    loss[300] *= 3
+    text = tensor_pb2.TensorProto(dtype=types_pb2.DT_STRING, string_val=[b"1:02:03"])
+    records = []
+    for step in range(400):
+        records.append(event_bytes.scalars(step, loss=float(loss[step]), wall=1e9 + step))
+        value = summary_pb2.Summary.Value(tag="remaining_time", tensor=text)
+        records.append(event_bytes.value_event(step, value, wall=1e9 + step))
+    event_bytes.write(tmp_path / "run", b"".join(records))
+    contents = open_logdir(str(tmp_path)).load(["run"])["run"]
+    assert "remaining_time" not in contents.tags
+    assert [(f.rule, f.first_step) for f in diagnose(contents)] == [("loss_spike", 300)]
+    with HealthWriter(tmp_path / "own") as writer, pytest.raises(ValueError, match=r"loss_scale.*'unavailable'"):
+        writer.log(0, loss=2.0, loss_scale="unavailable")
 
 
 def test_t14_one_point_in_a_hundred_thousand():

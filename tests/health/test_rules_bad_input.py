@@ -10,6 +10,8 @@ import warnings
 import healthy
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tb_mindformers_plugin.health import diagnose_arrays
 from tb_mindformers_plugin.health.diagnose import findings
@@ -93,6 +95,50 @@ def test_noise_of_any_size(seed):
             restarts=(n // 2,),
         )
         told(all_roles(np.where(random.random(n) < 0.5, np.nan, random.standard_normal(n))), manifest=MANIFEST)
+
+
+@pytest.mark.parametrize("stop", [70, 230, 300, 800])
+@pytest.mark.parametrize("rest", [0.0, np.nan, -1.0, 1e300])
+def test_a_loss_that_ends_in_something_else(stop, rest):
+    loss = healthy.loss(1500)
+    loss[stop:] = rest
+    found = told(healthy.run(1500, loss=loss, grad_norm=None))
+    assert all(f.last_step >= stop for f in found if f.severity != "info")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    roles=st.sets(st.sampled_from(sorted(ROLES)), min_size=1, max_size=5),
+    values=st.lists(st.floats(width=32), max_size=400),
+    repeat=st.integers(1, 8),
+    every=st.sampled_from([1, 10, 500]),
+    restarts=st.lists(st.integers(-10, 2000), max_size=3),
+)
+def test_whatever_is_logged(roles, values, repeat, every, restarts):
+    value = np.tile(np.asarray(values, float), repeat)
+    series = {role: (np.arange(len(value)) * every, None, np.roll(value, k)) for k, role in enumerate(sorted(roles))}
+    logged = _Errors()
+    logging.getLogger("tb_mindformers_plugin").addHandler(logged)
+    try:
+        found = told(series, manifest=MANIFEST, restarts=restarts)
+    finally:
+        logging.getLogger("tb_mindformers_plugin").removeHandler(logged)
+    assert logged.records == []
+    for finding in found:
+        assert finding.role in roles
+        assert finding.first_step <= finding.peak_step <= finding.last_step
+        assert finding.evidence
+
+
+class _Errors(logging.Handler):
+    """Keeps what a rule that fails logs."""
+
+    def __init__(self):
+        super().__init__(logging.ERROR)
+        self.records = []
+
+    def emit(self, record):
+        self.records.append(record.exc_info)
 
 
 @pytest.mark.parametrize("every", [1, 10, 500])

@@ -103,6 +103,8 @@ def loss_periodic(run: RunSeries, parameters: Parameters = Parameters()) -> list
     kept = loss.picked(slice(WARMUP_POINTS, None))
     if not kept.value.min() > 0:
         kept = kept.picked(kept.value > 0)
+        if len(kept) < _FEWEST_BINS:
+            return []
     scales = [np.log(kept.value)]
     while len(scales[-1]) >= 2 * _FEWEST_BINS:
         scales.append(blocks(scales[-1], 2).mean(axis=1))
