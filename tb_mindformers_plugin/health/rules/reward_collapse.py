@@ -1,7 +1,7 @@
 """Rule `reward_collapse`: the reward fell from its best.
 
 Definition: the bias-corrected EMA (decay 0.95) of the reward, behind the first 50 points, more than 30 % of
-what it had gained (or of its best value, whichever is larger) and more than 4 sigma of the EMA under its
+what it had gained (or of its best value, whichever is larger) and more than 6 sigma of the EMA under its
 best so far. Warning; info once it has come back.
 
 Source: measured definition of this project.
@@ -45,7 +45,7 @@ class Parameters:
     """
 
     fall: float = 0.3
-    sigmas: float = 4.0
+    sigmas: float = 6.0
     decay: Annotated[float, Limits(0, 0.9999)] = 0.95
     skip: int = 50
 
