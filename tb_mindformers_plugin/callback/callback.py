@@ -88,6 +88,8 @@ class TrainingHealthCallback(Callback):  # type: ignore[misc]
       log_memory: log the memory in use, in GiB, as ``memory/...``; some microseconds on each logged step.
       handle_sigterm: write on SIGTERM that the training was stopped, before the process ends as it would
         have.
+      rules: changes to the rules: the path of a TOML file, as for ``tb-health check --rules``, or what it holds:
+        ``{"loss_spike": {"z": 8}, "throughput_drop": False}``.
 
     While the training runs, the rules non_finite, loss_spike, grad_explosion, loss_divergence, loss_rising,
     loss_scale_collapse and throughput_drop (docs/rules.md) read what is logged. What they find is an
@@ -121,6 +123,7 @@ class TrainingHealthCallback(Callback):  # type: ignore[misc]
         layer_grad_norms: int = 0,
         log_memory: bool = False,
         handle_sigterm: bool = False,
+        rules: Union[str, os.PathLike[str], Mapping[str, Any], None] = None,
     ) -> None:
         super().__init__()
         self._settings = checked_settings(
@@ -142,6 +145,7 @@ class TrainingHealthCallback(Callback):  # type: ignore[misc]
             layer_grad_norms=layer_grad_norms,
             log_memory=log_memory,
             handle_sigterm=handle_sigterm,
+            rules=rules,
         )
         self._complaints = Complaints()
         self._session: Optional[TrainingSession] = None

@@ -129,7 +129,7 @@ class TrainingSession:
         if self.position.start:
             self._writer.event("resume", self.position.start, resumed_from=self.position.start)
         self._attempt("HParams", lambda: self._writer.add_hparams(run_hparams(self._writer.manifest, optimizer)))
-        monitor = monitor or HealthMonitor(self._writer.manifest)
+        monitor = monitor or HealthMonitor(self._writer.manifest, settings.rules)
         self._watch = self._make_watch(settings, monitor, control, self._writer.event, self._complaints)
         self._stop_listening = listen_to_mindformers(cb_params, self.eval_begin, self.eval_end)
 

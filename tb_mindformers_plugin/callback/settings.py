@@ -10,6 +10,7 @@ import os
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 from tb_mindformers_plugin.callback.actions import ReduceLr, checked_reduce_lr, checked_stop_on
+from tb_mindformers_plugin.health.parameters import ParameterError, Parameters, changed, changes_in, read_rules
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Settings:
     layer_grad_norms: int
     log_memory: bool
     handle_sigterm: bool
+    rules: Parameters
 
     @property
     def acts(self) -> bool:
@@ -61,6 +63,7 @@ def checked_settings(
     layer_grad_norms: int,
     log_memory: bool,
     handle_sigterm: bool,
+    rules: Union[str, os.PathLike[str], Mapping[str, Any], None],
 ) -> Settings:
     """Returns the arguments as they are used.
 
@@ -88,7 +91,17 @@ def checked_settings(
         layer_grad_norms=_whole("layer_grad_norms", layer_grad_norms, least=0),
         log_memory=_flag("log_memory", log_memory),
         handle_sigterm=_flag("handle_sigterm", handle_sigterm),
+        rules=_rules(rules),
     )
+
+
+def _rules(value: Union[str, os.PathLike[str], Mapping[str, Any], None]) -> Parameters:
+    try:
+        if isinstance(value, Mapping):
+            return changed(changes_in(value))
+        return {} if value is None else changed(read_rules(_path("rules", value)))
+    except ParameterError as error:
+        raise ParameterError(f"rules: {error}") from error
 
 
 def _path(name: str, value: Any) -> str:

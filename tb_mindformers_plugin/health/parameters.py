@@ -74,9 +74,21 @@ def read_rules(path: str) -> List[Change]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ParameterError(f"{path} is no TOML: {error}") from error
     try:
-        return [change for rule, table in content.items() for change in _table(_rule(rule), table)]
+        return changes_in(content)
     except ParameterError as error:
         raise ParameterError(f"{path}: {error}") from error
+
+
+def changes_in(content: Mapping[str, Any]) -> List[Change]:
+    """Returns the changes that rule -> table of parameters, or False, makes; as a TOML file holds them.
+
+    Raises:
+      ParameterError: something in it is no change.
+
+    >>> changes_in({"loss_spike": {"z": 8}, "loss_plateau": False})[0]
+    Change(rule='loss_spike', name='z', value=8)
+    """
+    return [change for rule, table in content.items() for change in _table(_rule(rule), table)]
 
 
 def changed(changes: Iterable[Change]) -> Parameters:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tb_mindformers_plugin import TrainingHealthCallback
+from tb_mindformers_plugin.health.parameters import ParameterError
 
 WRONG = [
     ("log_dir", "", ValueError),
@@ -53,6 +54,10 @@ WRONG = [
     ("reduce_lr", {"floor": -1e-6}, ValueError),
     ("reduce_lr", {"floor": math.inf}, ValueError),
     ("reduce_lr", {"by": 0.5}, ValueError),
+    ("rules", 3, TypeError),
+    ("rules", "no/such/file.toml", ParameterError),
+    ("rules", {"loss_spikes": False}, ParameterError),
+    ("rules", {"loss_spike": {"y": 3}}, ParameterError),
     ("stop_on", "fatal", ValueError),
     ("stop_on", True, ValueError),
     ("stop_on", ["critical"], ValueError),

@@ -11,6 +11,7 @@ import numpy as np
 from tb_mindformers_plugin.health.finding import SEVERITIES, Finding
 from tb_mindformers_plugin.health.online import watches
 from tb_mindformers_plugin.health.online.history import MOST_POINTS, History
+from tb_mindformers_plugin.health.parameters import Parameters, unknown_rule
 from tb_mindformers_plugin.health.registry import Rule, registry
 from tb_mindformers_plugin.health.series import RunSeries
 from tb_mindformers_plugin.metadata import RunManifest
@@ -76,7 +77,7 @@ class HealthMonitor:
 
     Args:
       manifest: what the run says of itself.
-      parameters: rule id -> its parameters dataclass, where they are not the defaults.
+      parameters: rule id -> its parameters dataclass where they are not the defaults, None where it is off.
       most_points: points of a series to look back on, at most.
 
     Raises:
@@ -96,17 +97,18 @@ class HealthMonitor:
     def __init__(
         self,
         manifest: Optional[RunManifest] = None,
-        parameters: Optional[Mapping[str, Any]] = None,
+        parameters: Optional[Parameters] = None,
         most_points: int = MOST_POINTS,
     ) -> None:
         rules, chosen = registry(), parameters or {}
-        unknown = [name for name in chosen if name not in rules]
-        if unknown:
-            raise ValueError(f"there is no rule {unknown[0]!r}; known: {', '.join(rules)}")
+        for name in chosen:
+            if name not in rules:
+                raise unknown_rule(name)
         self._history = History(ROLES, manifest or RunManifest(), most_points)
         self._rules = [
             _Watched(rules[name], watch, chosen.get(name) or rules[name].parameters())
             for name, watch in WATCHES.items()
+            if chosen.get(name, True) is not None
         ]
         self._points = 0
 

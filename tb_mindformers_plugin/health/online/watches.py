@@ -24,6 +24,8 @@ from tb_mindformers_plugin.health.rules import (
 
 # Points of the window that knows the newest level.
 _FEW = 32
+# Points of the loss behind an explosion that `grad_explosion` takes for its consequence.
+_LOOKS_AHEAD = 50
 
 Values = Mapping[str, Optional[float]]
 
@@ -136,11 +138,26 @@ class GradExplosion(_Jump):
 
     def __init__(self, parameters: grad_explosion.Parameters) -> None:
         super().__init__(parameters.times, parameters.z)
+        self._gap = parameters.gap
+        self._points = self._began = 0
+        self._jumped_at = -math.inf
 
     def update(self, values: Values) -> bool:
         """Whether the grad norm may have jumped."""
+        self._points += 1
         norm = values.get("grad_norm")
-        return norm is not None and 0.0 < norm < math.inf and self._jumped(norm)
+        if norm is None or not 0.0 < norm < math.inf or not self._jumped(norm):
+            return False
+        if self._points - self._jumped_at > self._gap:
+            self._began = self._points
+        self._jumped_at = self._points
+        return True
+
+    def settled(self, finding: Finding) -> str:
+        """Whether the loss rose to stay is known when the points are there that the rule looks ahead."""
+        if finding.severity == "critical" and self._points - self._began < _LOOKS_AHEAD:
+            return "warning"
+        return finding.severity
 
 
 class LossDivergence(Pace):

@@ -120,6 +120,17 @@ def test_a_single_nan_may_yet_pass_and_three_do_not():
     assert (alert.finding.severity, alert.worse) == ("critical", True)
 
 
+@pytest.mark.parametrize(("points", "severities"), [(20, ["warning"]), (1000, ["warning", "critical"])])
+def test_an_explosion_is_critical_when_it_is_certain_that_the_loss_stays_up(points, severities):
+    loss, norm = healthy.loss(2000), healthy.grad_norm(2000)
+    norm[1000:1003] *= 100
+    loss[1000 : 1000 + points] *= 1.5
+    replay = Replay(healthy.run(2000, loss=loss, grad_norm=norm))
+    told = [(step, alert.finding.severity) for step, alert in replay.alerts if alert.finding.rule == "grad_explosion"]
+    assert list(dict.fromkeys(severity for _, severity in told)) == severities
+    assert told[0] == (1001, "warning")
+
+
 def test_a_finding_that_later_points_refute_is_withdrawn(monkeypatch):
     def spikes(run, parameters):
         found = registry()["loss_spike"].function(run, parameters)
@@ -207,6 +218,7 @@ def test_parameters_can_be_changed():
     run = healthy.run(2000, loss=loss)
     assert Replay(run).news()
     assert not Replay(run, monitor=HealthMonitor(parameters={"loss_spike": SpikeParameters(rise=0.8)})).news()
+    assert not Replay(run, monitor=HealthMonitor(parameters={"loss_spike": None})).news()
     with pytest.raises(ValueError, match=r"no rule 'loss_spikes'; known: .*loss_spike"):
         HealthMonitor(parameters={"loss_spikes": None})
 
