@@ -35,6 +35,8 @@ def test_demo_logs():
     for words in (
         "healthy_warmup_cosine  ok",
         "lr_too_high  critical",
+        "grad_explosion_kept_lr  critical",
+        "grad_explosion_reduced_lr  warning",
         "loss_divergence  steps 461 to 1,100",
         "overfitting",
         "▁▁▁",

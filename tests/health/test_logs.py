@@ -13,6 +13,7 @@ from tb_mindformers_plugin.health import diagnose, diagnose_arrays, verdict
 from tb_mindformers_plugin.runs import open_logdir
 
 DEMO_LOGS = ROOT / "demo_logs"
+SAVED = ("grad_explosion_kept_lr", "grad_explosion_reduced_lr")
 
 
 def found_in(path, run):
@@ -26,6 +27,8 @@ def found_in(path, run):
         ("lr_too_high", "loss_divergence", "critical", 480, 40),
         ("lr_too_high_nan", "non_finite", "critical", 491, 0),
         ("grad_explosion_recovered", "loss_spike", "warning", 901, 0),
+        ("grad_explosion_kept_lr", "loss_divergence", "critical", 354, 10),
+        ("grad_explosion_reduced_lr", "loss_spike", "warning", 351, 0),
         ("overfit_with_eval", "overfitting", "warning", 140, 140),
         ("dynamic_loss_scale_overflow", "non_finite", "info", 1, 0),
         ("mindformers_tiny_llama", "non_finite", "info", 1, 0),
@@ -48,6 +51,20 @@ def test_the_explosion_of_the_demo_is_told_with_the_spike():
     found = found_in(DEMO_LOGS, "grad_explosion_recovered")
     assert found["loss_spike"].evidence["grad_norm_ratio"] > 10
     assert "grad_explosion" not in found
+
+
+def test_reduce_lr_saves_the_run_of_the_demo():
+    kept, reduced = (open_logdir(str(DEMO_LOGS)).load([run])[run] for run in SAVED)
+    loss = [run.current("loss").value for run in (kept, reduced)]
+    assert (loss[0][:355] == loss[1][:355]).all()  # the same training, up to the action
+    assert np.median(loss[0][-50:]) > 5 * np.median(loss[0][300:350])
+    assert np.median(loss[1][-50:]) < 0.9 * np.median(loss[1][300:350])
+    assert not [event for event in kept.events if event.kind == "action"]
+    (action,) = [event for event in reduced.events if event.kind == "action"]
+    assert (action.step, action.fields["action"], action.fields["new_lr"]) == (355, "reduce_lr", 0.375)
+    lr = reduced.current("lr")
+    assert set(lr.value[lr.step > 355].tolist()) == {0.375}
+    assert "lr_schedule_mismatch" not in found_in(DEMO_LOGS, SAVED[1])
 
 
 # Logs that lie beside a checkout on some machines.
