@@ -9,6 +9,7 @@ import { encode } from "./thb1";
 interface Made {
   readonly asks: () => unknown[];
   destroyed: boolean;
+  drawn: number;
 }
 const { made } = vi.hoisted(() => ({ made: [] as Made[] }));
 
@@ -28,6 +29,7 @@ vi.mock("uplot", () => ({
       this.height = options.height;
       this.own = {
         destroyed: false,
+        drawn: 0,
         asks: () => [
           ...Object.values(options.scales).map((s) => s.range()),
           ...options.axes.flatMap((a) => [a.splits(), a.values()]),
@@ -35,7 +37,9 @@ vi.mock("uplot", () => ({
       };
       made.push(this.own);
     }
-    setData() {}
+    setData() {
+      this.own.drawn++;
+    }
     setSize() {}
     destroy() {
       this.own.destroyed = true;
@@ -47,6 +51,7 @@ const { Chart } = await import("../src/chart/chart");
 
 beforeEach(() => {
   made.length = 0;
+  vi.stubGlobal("window", globalThis);
   vi.stubGlobal("document", { createElement: () => ({ remove() {} }) });
 });
 afterEach(() => vi.unstubAllGlobals());
@@ -110,5 +115,21 @@ describe("the chart", () => {
     expect(made).toHaveLength(1);
     expect(made[0]!.asks()).not.toEqual(before);
     expect(made[0]!.asks()[0]).toEqual([2, 3]);
+  });
+
+  it("does not draw again for each run's findings, but for all that came in a while", () => {
+    vi.useFakeTimers();
+    const one = chart();
+    const first = scene("a", ["loss"]);
+    one.show(first);
+    const drawn = made[0]!.drawn;
+    for (let i = 0; i < 5; i++) one.show({ ...first, zoom: null, findings: new Map() });
+    expect(made[0]!.drawn).toBe(drawn);
+    vi.advanceTimersByTime(1000);
+    expect(made[0]!.drawn).toBe(drawn + 1);
+    // Anything else is drawn at once, with what was found until then.
+    one.show({ ...first, zoom: { from: 1, to: 2 }, findings: new Map() });
+    expect(made[0]!.drawn).toBe(drawn + 2);
+    vi.useRealTimers();
   });
 });

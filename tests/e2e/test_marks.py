@@ -119,6 +119,21 @@ def test_a_restart_is_a_loop_where_the_newer_points_begin(open_tab, demo_logs):
     assert middle(restart) == pytest.approx(x, abs=4)
 
 
+@pytest.mark.parametrize("axis", ["wall", "relative", "epoch"])
+def test_findings_have_their_place_on_every_axis(open_tab, tmp_path, axis):
+    with HealthWriter(tmp_path / "run", {"steps_per_epoch": 100}) as writer:
+        for step in range(400):
+            value = 9.0 if step == 200 else 2 + 0.02 * math.sin(7 * step)
+            writer.log(step, loss=value, wall_time=1.8e9 + 3 * step)
+    tab = open_tab(tmp_path)
+    mark(tab, kind="spike")
+    tab.find("x-axis").select_option(axis)
+    tab.page.wait_for_timeout(400)
+    tab.ready()
+    position = {"wall": 1.8e9 + 600, "relative": 600, "epoch": 2}[axis]
+    assert middle(mark(tab, kind="spike")) == pytest.approx(place(tab, position)[0], abs=3)
+
+
 def test_alerts_and_actions_of_the_run_itself_are_squares(open_tab, tmp_path):
     with HealthWriter(tmp_path / "run") as writer:
         for step in range(1, 201):

@@ -51,6 +51,7 @@ export interface ChartEvents {
   onMove(window: Window): void;
 }
 
+const FINDINGS_MS = 250;
 /** CSS px from a curve within which the pointer is at it. */
 const NEAR = 24;
 
@@ -77,6 +78,7 @@ export class Chart {
   private cursor: { readonly x: number; readonly top: number | null } | null = null;
   private moving = false;
   private seen = true;
+  private later = 0;
   private stale = false;
   private readonly litLayer: Layer;
   private readonly moveLayer: Layer;
@@ -104,6 +106,15 @@ export class Chart {
   show(scene: Scene): void {
     const before = this.scene;
     this.scene = scene;
+    window.clearTimeout(this.later);
+    // Findings come run by run; the picture need not be drawn anew for each.
+    if (before && sameButFindings(before, scene)) {
+      this.later = window.setTimeout(() => {
+        this.marks = findMarks(scene);
+        this.update();
+      }, FINDINGS_MS);
+      return;
+    }
     if (before?.segments !== scene.segments || before.x !== scene.x || before.findings !== scene.findings) {
       this.marks = findMarks(scene);
     }
@@ -124,6 +135,7 @@ export class Chart {
   }
 
   destroy(): void {
+    window.clearTimeout(this.later);
     this.gestures.destroy();
     this.drop();
     for (const layer of [this.litLayer, this.moveLayer, this.cursorLayer]) layer.remove();
@@ -132,6 +144,11 @@ export class Chart {
   /** The picture as it is, for an export. */
   get canvas(): HTMLCanvasElement | null {
     return this.plot?.ctx.canvas ?? null;
+  }
+
+  /** Draws what waits until it is in sight; it is there in the next frame. */
+  catchUp(): void {
+    if (this.stale) this.update(true);
   }
 
   /** Paints the picture once more, at once: for whoever writes down what is painted. */
@@ -194,10 +211,10 @@ export class Chart {
     this.picture = null;
   }
 
-  private update(): void {
+  private update(evenUnseen = false): void {
     const { scene, size } = this;
     if (!scene || size.width < 40 || size.height < 40) return;
-    this.stale = !this.seen;
+    this.stale = !this.seen && !evenUnseen;
     if (this.stale) return;
     const m = marginsOf(scene);
     const plan = planChart({
@@ -419,6 +436,23 @@ export class Chart {
     this.events.onZoom(wholeWindow(windowOf(plan.x, stretch.from, stretch.to), scene.x));
   }
 }
+
+/** Parts of a scene that are made anew with it, and are small. */
+const SMALL: ReadonlySet<keyof Scene> = new Set(["roles", "zoom", "loaded", "selected"]);
+
+function sameButFindings(a: Scene, b: Scene): boolean {
+  if (a.findings === b.findings) return false;
+  const keys = Object.keys(b) as (keyof Scene)[];
+  return keys.every((key) => {
+    if (key === "findings" || a[key] === b[key]) return true;
+    if (key === "runs") return sameRuns(a.runs, b.runs);
+    return SMALL.has(key) && JSON.stringify(a[key]) === JSON.stringify(b[key]);
+  });
+}
+
+const sameRuns = (a: Scene["runs"], b: Scene["runs"]): boolean =>
+  a.length === b.length &&
+  a.every((run, i) => run.info === b[i]!.info && run.colour === b[i]!.colour && run.label === b[i]!.label);
 
 /** The zone a height (CSS px from the plot's top) belongs to; in Merged the first one. */
 const zoneAt = (plan: Plan, y: number): Zone | undefined =>

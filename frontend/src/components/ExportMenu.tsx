@@ -36,13 +36,16 @@ export function ExportMenu({ session }: { session: Session }) {
           label: text.exports.png,
           heading: text.exports.chart,
           disabled: session.charts.size === 0,
-          onChoose: () => void pngOf(picture()).then((blob) => saveFile("training-health.png", blob)),
+          onChoose: () =>
+            void picture()
+              .then(pngOf)
+              .then((blob) => saveFile("training-health.png", blob)),
         },
         {
           key: "svg",
           label: text.exports.svg,
           disabled: session.charts.size === 0,
-          onChoose: () => saveText("training-health.svg", "image/svg+xml", picture()),
+          onChoose: () => void picture().then((svg) => saveText("training-health.svg", "image/svg+xml", svg)),
         },
       ]}
     >

@@ -9,7 +9,7 @@ import { formatValue } from "../format";
 import type { ChartRole } from "../roles";
 import type { Session } from "../session";
 import { text } from "../text";
-import { ChartHost, useLight, useSize } from "./ChartHost";
+import { ChartHost, useLight } from "./ChartHost";
 import { clippedSentence } from "./Notes";
 import { type ChartProps, stateOf, summary } from "./Overlay";
 import { Pills } from "./Pills";
@@ -118,7 +118,6 @@ interface PanelProps {
 function Panel({ session, scene, roles, group, at, onLayout, onCursor }: PanelProps) {
   const host = useRef<HTMLDivElement>(null);
   const [layout, setLayout] = useState<ChartLayout | null>(null);
-  const [, setSize] = useSize();
   const role = scene.roles[0]!;
   const zone = layout?.plan.zones[0];
   return (
@@ -141,7 +140,6 @@ function Panel({ session, scene, roles, group, at, onLayout, onCursor }: PanelPr
           scene={scene}
           group={group}
           label={summary(scene, layout?.plan ?? null)}
-          onSize={setSize}
           onLayout={(next) => {
             setLayout(next);
             onLayout(next);

@@ -15,13 +15,16 @@ import type { ThemeName } from "../theme";
 export function useScene(session: Session, state: SessionState, theme: ThemeName, pending: boolean): Scene {
   const { view, frame, slots, runs: known, findings, selectedFinding, drawAll } = state;
   const before = useRef<Scene | null>(null);
+  // Not all of the view: what is typed into the filter must not draw the curves anew.
+  const { runs, chart, one, many, logX, from, to, y, scales, ranges } = view;
+  const chosen = [runs, chart, one, many, session.x, logX, from, to, y, scales, ranges];
   return useMemo(() => {
     const scene = makeScene(session, theme, pending);
     // Where nothing of the new picture is here yet the old one stays: no blank frame in between.
     if (pending && scene.segments.length === 0 && before.current) return before.current;
     before.current = scene;
     return scene;
-  }, [view, frame, slots, known, findings, selectedFinding, drawAll, theme, pending]);
+  }, [...chosen, frame, slots, known, findings, selectedFinding, drawAll, theme, pending]);
 }
 
 function makeScene(session: Session, theme: ThemeName, pending: boolean): Scene {
@@ -52,7 +55,8 @@ function makeScene(session: Session, theme: ThemeName, pending: boolean): Scene 
     y: view.y,
     scales: view.scales,
     ranges: view.ranges,
-    smoothing: view.smoothing,
+    // What is drawn, not what is on its way.
+    smoothing: here?.query.smoothing ?? view.smoothing,
     totalSteps: totals.length ? Math.max(...totals) : null,
     pending,
     findings,

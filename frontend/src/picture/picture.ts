@@ -6,10 +6,14 @@ import { attribute, rounded } from "./xml";
 /** A canvas that can be painted again. */
 export interface Repaintable {
   readonly canvas: HTMLCanvasElement | null;
+  /** Panels that were never scrolled to were never drawn. */
+  catchUp(): void;
   repaint(): void;
 }
 
-export function svgPicture(root: HTMLElement, charts: Iterable<Repaintable>): string {
+export async function svgPicture(root: HTMLElement, charts: Iterable<Repaintable>): Promise<string> {
+  for (const chart of charts) chart.catchUp();
+  await new Promise((drawn) => requestAnimationFrame(drawn));
   const box = root.getBoundingClientRect();
   const painted: string[] = [];
   let bottom = box.bottom;
