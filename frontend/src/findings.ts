@@ -32,6 +32,12 @@ export function worst(run: RunInfo): { severity: Severity; count: number } | nul
   return severity ? { severity, count: run.findings![severity] } : null;
 }
 
+/** The runs that have findings. */
+export function worstFirst(runs: readonly RunInfo[]): RunInfo[] {
+  const rank = (run: RunInfo) => SEVERITIES.indexOf(worst(run)!.severity);
+  return runs.filter((run) => worst(run) !== null).sort((a, b) => rank(a) - rank(b));
+}
+
 /** What the server says of a run beside its findings, whose sentences its notes begin with. */
 export const remarks = (run: RunInfo): readonly string[] =>
   run.notes.slice(run.findings ? SEVERITIES.reduce((n, s) => n + run.findings![s], 0) : 0);

@@ -14,7 +14,7 @@ import {
 } from "./api";
 import { presentRoles } from "./chart/plan";
 import { type Checked, Checkup } from "./checkup";
-import { findingId, stretchOf, versionOf, worst } from "./findings";
+import { findingId, stretchOf, versionOf, worst, worstFirst } from "./findings";
 import { type Frame, Frames, joined } from "./frames";
 import { type Language, rememberLanguage } from "./language";
 import { type LinkContext, viewFromLink, viewToLink } from "./link";
@@ -303,13 +303,15 @@ export class Session extends Store<SessionState> {
     this.check();
   }
 
-  /** Findings of what is drawn, and of other listed runs that are known to have some. */
+  /** Findings of the runs that are known to have some, worst first, and of those of which nothing is known yet. */
   private check(): void {
     const { runs, language, findingsOf, order } = this.state;
     const chosen = this.chosen.flatMap((name) => runs.get(name) ?? []);
-    const first = chosen.slice(0, MOST_DRAWN);
     const rest = findingsOf === "all" ? order.flatMap((name) => runs.get(name) ?? []) : chosen;
-    this.checkup.want([...new Set([...first, ...rest.filter(worst)])], language);
+    this.checkup.clear(rest.filter((run) => run.findings !== null && !worst(run)).map((run) => run.run));
+    // To ask for them would read those runs, of which there may be thousands.
+    const unread = chosen.slice(0, MOST_DRAWN).filter((run) => run.findings === null);
+    this.checkup.want([...worstFirst(rest), ...unread], language);
   }
 
   private takeFindings(checked: Checked): void {

@@ -72,4 +72,12 @@ describe("findings are fetched", () => {
     expect(checked.unchecked.size).toBe(0);
     expect(checked.findings.has("a")).toBe(true);
   });
+
+  it("and forgotten where the server finds nothing any more", async () => {
+    checkup.want([grown("a", 1)], "en");
+    await settle();
+    checkup.clear(["a"]);
+    checkup.want([], "en");
+    expect(checked.findings.has("a")).toBe(false);
+  });
 });

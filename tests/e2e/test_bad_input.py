@@ -52,7 +52,8 @@ def test_nan_loss(open_tab, tmp_path):
         for step in range(100):
             writer.log(step, loss=math.nan if step >= 60 else 2.0, lr=0.1, grad_norm=1.0)
     tab = open_tab(tmp_path)
-    assert "Loss was NaN at 40 of 100 logged steps" in tab.find("notes").inner_text()
+    tab.checked()
+    assert "Loss was NaN at 40 of 100 logged steps" in tab.find("findings").inner_text()
     assert "critical" in tab.find("run-row", run="broken").inner_text()
     assert "NaN" in tab.find("run-row", run="broken").inner_text()
 
