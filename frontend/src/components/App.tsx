@@ -31,7 +31,9 @@ export function App({ session }: { session: Session }) {
   return (
     <div class="app" key={state.language}>
       <Bar session={session} state={state} theme={theme} />
-      <RunList session={session} state={state} theme={theme} />
+      <Guard token={state.answer}>
+        <RunList session={session} state={state} theme={theme} />
+      </Guard>
       <main class="main">
         <Banner session={session} state={state} />
         <DrawLimit session={session} />
@@ -81,7 +83,9 @@ function ChartPanel({ session, state, theme }: { session: Session; state: Sessio
         {state.loading && <div class="loading-line" />}
         <Charts session={session} scene={scene} status={status} onPlan={setPlan} />
       </section>
-      <Findings session={session} state={state} theme={theme} notes={notes} />
+      <Guard token={state.findings}>
+        <Findings session={session} state={state} theme={theme} notes={notes} />
+      </Guard>
     </>
   );
 }
