@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import difflib
 import sys
-from typing import Any, Iterator, NoReturn, Optional, Sequence
+from typing import Any, Callable, Iterator, NoReturn, Optional, Sequence, TypeVar
 
 import click
 from rich.console import Console
 from rich.progress import Progress
 
 from tb_mindformers_plugin.compare import Tolerance
+from tb_mindformers_plugin.health.parameters import ParameterError, parse_setting, read_rules
 from tb_mindformers_plugin.runs.store import Store
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class RelativeTolerance(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -29,6 +32,50 @@ class RelativeTolerance(click.ParamType):  # type: ignore[type-arg,unused-ignore
             return Tolerance(relative=found).relative
         except ValueError:
             self.fail(f"{value!r} is no tolerance; give it as 0.01 or 1%", param, ctx)
+
+
+#: How far a value may be from the baseline's.
+tolerance_option = click.option(
+    "--tolerance",
+    type=RelativeTolerance(),
+    default=0.01,
+    show_default=True,
+    metavar="PART",
+    help="How far a value may be from the baseline's, as a part of it: 0.01 or 1%.",
+)
+
+
+def _changes(read: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """A callback that reads an option's text, whose errors are usage errors."""
+
+    def callback(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        try:
+            if isinstance(value, tuple):
+                return [read(text) for text in value]
+            return [] if value is None else read(value)
+        except ParameterError as error:
+            raise click.BadParameter(str(error)) from error
+
+    return callback
+
+
+def rule_options(command: _Command) -> _Command:
+    """Gives a command the options that change rules: lists of changes, `settings` and `rules`."""
+    setting = click.option(
+        "--set",
+        "settings",
+        metavar="RULE.PARAMETER=VALUE",
+        multiple=True,
+        callback=_changes(parse_setting),
+        help="Change a parameter of a rule, or switch a rule off (RULE=off). May be given more than once.",
+    )
+    file = click.option(
+        "--rules",
+        metavar="FILE",
+        callback=_changes(read_rules),
+        help="A TOML file of changes to rules, a table a rule; --set wins over it.",
+    )
+    return setting(file(command))
 
 
 def chosen_runs(store: Store, names: Sequence[str], logdir: str) -> list[str]:

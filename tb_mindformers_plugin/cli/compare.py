@@ -9,7 +9,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 import click
 from rich.console import Console
 
-from tb_mindformers_plugin.cli.choice import RelativeTolerance
+from tb_mindformers_plugin.cli.choice import tolerance_option
 from tb_mindformers_plugin.cli.doctor import escape
 from tb_mindformers_plugin.compare import AlignmentError, Comparison, Tolerance, compare, wording
 from tb_mindformers_plugin.compare.align import AXES
@@ -36,14 +36,7 @@ Found = Tuple[str, Comparison]
     help="Which points belong together; by default those of the same step, or of the same samples (tokens) where a "
     "step of one run is not a step of the other.",
 )
-@click.option(
-    "--tolerance",
-    type=RelativeTolerance(),
-    default=0.01,
-    show_default=True,
-    metavar="PART",
-    help="How far a value may be from the baseline's, as a part of it: 0.01 or 1%.",
-)
+@tolerance_option
 @click.option("--absolute", type=float, default=0.0, help="Added to the tolerance, in the unit of the values.")
 @click.option(
     "--points",

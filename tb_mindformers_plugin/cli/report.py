@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import io
 import os
-from typing import Optional, Sequence
+from typing import List, Optional, Sequence
 
 import click
 
-from tb_mindformers_plugin.cli.choice import RelativeTolerance, chosen_runs, fail, tracked
+from tb_mindformers_plugin.cli.choice import chosen_runs, fail, rule_options, tolerance_option, tracked
 from tb_mindformers_plugin.compare import Tolerance
+from tb_mindformers_plugin.health.parameters import Change, changed
 from tb_mindformers_plugin.language import LANGUAGES
 from tb_mindformers_plugin.report import Report, collect, html_page
 from tb_mindformers_plugin.report.collect import MOST_CHOSEN
@@ -26,14 +27,8 @@ from tb_mindformers_plugin.whole_file import whole_file
 @click.option("--out", "-o", metavar="FILE", help="The HTML file to write.")
 @click.option("--png", metavar="DIR", help="Write the plots as PNG into this directory (needs matplotlib).")
 @click.option("--baseline", metavar="RUN", help="Compare the others with this run.")
-@click.option(
-    "--tolerance",
-    type=RelativeTolerance(),
-    default=0.01,
-    show_default=True,
-    metavar="PART",
-    help="How far a loss may be from the baseline's, as a part of it: 0.01 or 1%.",
-)
+@tolerance_option
+@rule_options
 @click.option("--lang", type=click.Choice(LANGUAGES), default="en", show_default=True, help="Language of the report.")
 def report_command(
     logdir: str,
@@ -42,6 +37,8 @@ def report_command(
     png: Optional[str],
     baseline: Optional[str],
     tolerance: float,
+    settings: List[Change],
+    rules: List[Change],
     lang: str,
 ) -> None:
     """Write a report of runs of LOGDIR (all where none is named) as one HTML file that needs nothing else.
@@ -55,7 +52,13 @@ def report_command(
         store = open_logdir(logdir)
         names, left_out = _names(store, runs, baseline, logdir)
         report = collect(
-            store, names, logdir, baseline, Tolerance(tolerance), tracked=lambda some: tracked(some, "Reading")
+            store,
+            names,
+            logdir,
+            baseline,
+            Tolerance(tolerance),
+            changed([*rules, *settings]),
+            tracked=lambda some: tracked(some, "Reading"),
         )
         report = dataclasses.replace(report, left_out=left_out)
         if png is not None:

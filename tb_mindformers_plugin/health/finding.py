@@ -8,10 +8,18 @@ from typing import Any, Mapping
 
 from tb_mindformers_plugin.language import LANGUAGES, Text
 
-__all__ = ["LANGUAGES", "SEVERITIES", "Finding", "Text"]
+__all__ = ["LANGUAGES", "SEVERITIES", "VERDICT_NAMES", "Finding", "Text"]
 
 #: From worst to best. A run's verdict is that of its worst finding, or "ok".
 SEVERITIES = ("critical", "warning", "info")
+
+#: What people call a verdict: a severity, or "ok".
+VERDICT_NAMES: Mapping[str, Text] = {
+    "critical": Text("critical", "严重"),
+    "warning": Text("warning", "警告"),
+    "info": Text("info", "提示"),
+    "ok": Text("ok", "正常"),
+}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import Callable, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from tensorboard.plugins.custom_scalar import layout_pb2
 
@@ -113,13 +113,11 @@ def make_layout(store: Store, runs: Mapping[str, Held], wanted: Wanted) -> Made:
     for role in wanted.roles or ():
         if role not in ROLES:
             raise LayoutError(f"there is no role {role!r}; known: {', '.join(ROLES)}")
-    generated: List[Generated] = []
-    notes: List[str] = []
-    beside: List[Category] = []
-    if wanted.group_by is not None:
-        beside += _grouped(store, runs, wanted.group_by, wanted.roles, generated, notes)
-    if wanted.aggregate is not None:
-        beside.append(_aggregated(store, runs, wanted.aggregate, wanted.roles, generated, notes))
+    beside = [
+        *([] if wanted.group_by is None else [_grouped(store, runs, wanted.group_by, wanted.roles)]),
+        *([] if wanted.aggregate is None else [_aggregated(store, runs, wanted.aggregate, wanted.roles)]),
+    ]
+    generated = [run for part in beside for run in part.generated]
     directories = [run.directory for run in generated]
     for directory in directories:
         if directories.count(directory) > 1 or directory in runs:
@@ -129,58 +127,53 @@ def make_layout(store: Store, runs: Mapping[str, Held], wanted: Wanted) -> Made:
         categories = parse_layout(wanted.text, shown)
     else:
         categories = comparison_categories(runs, wanted.roles, wanted.patterns)
-    return Made((*categories, *beside), tuple(generated), shown, tuple(notes))
+    categories = [*categories, *(category for part in beside for category in part.categories)]
+    return Made(tuple(categories), tuple(generated), shown, tuple(note for part in beside for note in part.notes))
 
 
-def _grouped(
-    store: Store,
-    runs: Mapping[str, Held],
-    pattern: str,
-    roles: Optional[Sequence[str]],
-    generated: List[Generated],
-    notes: List[str],
-) -> list[Category]:
+class _Beside(NamedTuple):
+    """Charts of groups, and the runs and notes that go with them."""
+
+    categories: List[Category]
+    generated: List[Generated]
+    notes: List[str]
+
+
+def _grouped(store: Store, runs: Runs, pattern: str, roles: Optional[Sequence[str]]) -> _Beside:
     found = groups.named_groups(runs, compiled(pattern, "regular expression of --group-by"))
     if not found:
         raise LayoutError(f"no run's name has {pattern!r} in it; the runs are: {', '.join(runs)}")
-    categories = []
+    made = _Beside([], [], [])
     for group, names in found.items():
         copied: List[Generated] = []
         for name in names:
             member = store.load([name])
             copied += groups.copies(group, member, groups.roles_of(member, roles))
-        if not copied:
-            notes.append(f"group {group} has no series with a known role")
-            continue
-        categories.append(groups.group_category(group, copied))
-        generated += copied
+        if copied:
+            made.categories.append(groups.group_category(group, copied))
+            made.generated.extend(copied)
+        else:
+            made.notes.append(f"group {group} has no series with a known role")
     left = len(runs) - sum(map(len, found.values()))
     if left:
-        notes.append(f"{left} of {len(runs)} runs are in no group")
-    return categories
+        made.notes.append(f"{left} of {len(runs)} runs are in no group")
+    return made
 
 
-def _aggregated(
-    store: Store,
-    runs: Mapping[str, Held],
-    pattern: str,
-    roles: Optional[Sequence[str]],
-    generated: List[Generated],
-    notes: List[str],
-) -> Category:
+def _aggregated(store: Store, runs: Runs, pattern: str, roles: Optional[Sequence[str]]) -> _Beside:
     found = groups.repeated_runs(runs, compiled(pattern, "regular expression of --aggregate"))
     several = {group: names for group, names in found.items() if len(names) > 1}
     if not several:
         said = "is in no run's name" if not found else "tells no two runs apart that are the same otherwise"
         raise LayoutError(f"{pattern!r} {said}; the runs are: {', '.join(runs)}")
-    written = []
+    made = _Beside([], [], [])
     for group, names in several.items():
         members = store.load(names)
-        summed, said_of = groups.aggregate(group, members, groups.roles_of(members, roles))
-        written.append(summed)
-        notes += said_of
+        summed, notes = groups.aggregate(group, members, groups.roles_of(members, roles))
+        made.generated.append(summed)
+        made.notes.extend(notes)
     alone = [names[0] for names in found.values() if len(names) == 1]
     if alone:
-        notes.append(f"not aggregated, for want of another one: {', '.join(alone)}")
-    generated += written
-    return groups.aggregate_category(pattern, written)
+        made.notes.append(f"not aggregated, for want of another one: {', '.join(alone)}")
+    made.categories.append(groups.aggregate_category(pattern, made.generated))
+    return made

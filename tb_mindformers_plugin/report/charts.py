@@ -39,17 +39,17 @@ class Line:
 
     Attributes:
       run: its name.
-      slot: which of the colours is the run's.
       current: its curve.
       superseded: what restarts left behind.
       findings: what was found in it.
+      slot: which of the colours is the run's.
     """
 
     run: str
-    slot: int
     current: Window
     superseded: Tuple[Window, ...] = ()
     findings: Tuple[Finding, ...] = ()
+    slot: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Chart:
     limit: Optional[float] = None
 
 
-def role_line(name: str, slot: int, run: RunContents, role: str, findings: Sequence[Finding]) -> Optional[Line]:
+def role_line(name: str, run: RunContents, role: str, findings: Sequence[Finding]) -> Optional[Line]:
     """Returns a run's series of a role, at full resolution in windows; None where it logs none."""
     match = run.roles.get(role)
     if match is None:
@@ -128,20 +128,14 @@ def role_line(name: str, slot: int, run: RunContents, role: str, findings: Seque
     if not windows or not windows[0][0]:
         return None
     here = tuple(finding for finding in findings if finding.role == role)
-    return Line(name, slot, windows[0][1], tuple(part for _, part in windows[1:]), here)
+    return Line(name, windows[0][1], tuple(part for _, part in windows[1:]), here)
 
 
-def role_charts(lines: Sequence[Tuple[str, str, Line]]) -> list[Chart]:
-    """Returns the charts of (role, unit, line)s: one a role and unit, of at most `MOST_RUNS` runs."""
-    charts = []
-    for role in ROLES:
-        for unit in dict.fromkeys(u for r, u, _ in lines if r == role):
-            mine = [line for r, u, line in lines if (r, u) == (role, unit)]
-            for part in range(0, len(mine), MOST_RUNS):
-                kind = "log10" if role in _LOG10 else "log2" if role in _LOG2 else "linear"
-                title = Text(ROLES[role].title, _ZH.get(role, ROLES[role].title))
-                charts.append(chart(role, title, unit, mine[part : part + MOST_RUNS], kind))
-    return charts
+def role_chart(role: str, unit: str, lines: Sequence[Line]) -> Chart:
+    """Returns the chart of a role."""
+    kind = "log10" if role in _LOG10 else "log2" if role in _LOG2 else "linear"
+    title = Text(ROLES[role].title, _ZH.get(role, ROLES[role].title))
+    return chart(role, title, unit, lines, kind)
 
 
 def chart(name: str, title: Text, unit: str, lines: Sequence[Line], kind: str, limit: Optional[float] = None) -> Chart:

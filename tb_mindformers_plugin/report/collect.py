@@ -13,9 +13,11 @@ from tb_mindformers_plugin.compare.errors import relative_error
 from tb_mindformers_plugin.compare.settings import settings_of
 from tb_mindformers_plugin.health import Finding, diagnose, verdict
 from tb_mindformers_plugin.health.finding import SEVERITIES
+from tb_mindformers_plugin.health.parameters import Parameters
 from tb_mindformers_plugin.http_api.listing import status
 from tb_mindformers_plugin.language import Text
-from tb_mindformers_plugin.report.charts import MOST_RUNS, Chart, Line, chart, role_charts, role_line
+from tb_mindformers_plugin.report.charts import MOST_RUNS, Chart, Line, chart, role_chart, role_line
+from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs.contents import RunContents
 from tb_mindformers_plugin.runs.store import Store
 from tb_mindformers_plugin.runs.summary import RunSummary, summarise
@@ -87,6 +89,7 @@ def collect(
     logdir: str,
     baseline: Optional[str] = None,
     tolerance: Optional[Tolerance] = None,
+    parameters: Optional[Parameters] = None,
     now: Optional[float] = None,
     tracked: Callable[[Sequence[str]], Iterable[str]] = iter,
 ) -> Report:
@@ -98,6 +101,7 @@ def collect(
       logdir: where they are, as it was given.
       baseline: the run to compare the others with.
       tolerance: from when on two losses are not the same.
+      parameters: rule -> its parameters, where they are not the defaults.
       now: seconds since the Unix epoch.
       tracked: goes through a list of names, and may show how far it is.
 
@@ -106,35 +110,74 @@ def collect(
     """
     at = time.time() if now is None else now
     reference = None if baseline is None else store.load([baseline])[baseline]
-    runs: list[ReportedRun] = []
-    lines: list[Tuple[str, str, Line]] = []
-    errors: list[Line] = []
+    read: list[_Read] = []
     for name in tracked(names):
-        run = store.load([name])[name]
-        slot = len(runs) % MOST_RUNS
         other = None if name == baseline else reference
-        comparison, problem = _compared(run, other, tolerance)
-        found = diagnose(run, now=at)  # how it differs from the baseline has a chapter of its own
-        summary = summarise(name, run, exact=True)
-        settings = settings_of(run.manifest) if run.has_manifest else {}
-        runs.append(ReportedRun(name, slot, summary, status(summary, at), tuple(found), settings, comparison, problem))
-        for role, match in run.roles.items():
-            line = None if role in _NOT_DRAWN else role_line(name, slot, run, role, found)
-            if line is not None:
-                lines.append((role, match.unit, line))
-        if comparison is not None:
-            errors.append(_error_line(name, slot, comparison))
-    order = {run.name: (_severity(run), i) for i, run in enumerate(runs)}
-    charts = role_charts(sorted(lines, key=lambda entry: order[entry[2].run]))
-    for part in range(0, len(errors), MOST_RUNS):
+        read.append(_read(name, store.load([name])[name], other, at, tolerance, parameters))
+    read.sort(key=lambda entry: (*SEVERITIES, "ok").index(entry.run.verdict))
+    read = [
+        dataclasses.replace(entry, run=dataclasses.replace(entry.run, slot=place % MOST_RUNS))
+        for place, entry in enumerate(read)
+    ]
+    # A colour tells runs of one chart apart, so a chart is of runs that follow one another.
+    charts = [
+        chart
+        for start in range(0, len(read), MOST_RUNS)
+        for chart in _charts(read[start : start + MOST_RUNS], tolerance or Tolerance())
+    ]
+    return Report(logdir, at, tuple(entry.run for entry in read), baseline, tuple(charts))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Read:
+    """What was read of a run: its entry, its lines by (role, unit), the line of its relative error."""
+
+    run: ReportedRun
+    lines: Mapping[Tuple[str, str], Line]
+    error: Optional[Line]
+
+
+def _read(
+    name: str,
+    run: RunContents,
+    baseline: Optional[RunContents],
+    now: float,
+    tolerance: Optional[Tolerance],
+    parameters: Optional[Parameters],
+) -> _Read:
+    comparison, problem = _compared(run, baseline, tolerance)
+    found = diagnose(run, parameters, now=now)  # how it differs from the baseline has a chapter of its own
+    summary = summarise(name, run, exact=True)
+    lines = {
+        (role, match.unit): line
+        for role, match in run.roles.items()
+        if role not in _NOT_DRAWN
+        for line in [role_line(name, run, role, found)]
+        if line is not None
+    }
+    settings = settings_of(run.manifest) if run.has_manifest else {}
+    entry = ReportedRun(name, 0, summary, status(summary, now), tuple(found), settings, comparison, problem)
+    return _Read(entry, lines, None if comparison is None else _error_line(name, comparison))
+
+
+def _charts(read: Sequence[_Read], tolerance: Tolerance) -> list[Chart]:
+    """The charts of at most `MOST_RUNS` runs: one a role and unit, and one of the relative errors."""
+
+    def of(line: Optional[Line], entry: _Read) -> list[Line]:
+        return [] if line is None else [dataclasses.replace(line, slot=entry.run.slot)]
+
+    kinds = sorted(
+        {kind for entry in read for kind in entry.lines}, key=lambda kind: (list(ROLES).index(kind[0]), kind[1])
+    )
+    found = [
+        role_chart(role, unit, [line for entry in read for line in of(entry.lines.get((role, unit)), entry)])
+        for role, unit in kinds
+    ]
+    errors = [line for entry in read for line in of(entry.error, entry)]
+    if errors:
         title = Text("relative error of the loss (dashed: tolerance)", "损失的相对误差（虚线：容差）")
-        limit = (tolerance or Tolerance()).relative or None
-        charts.append(chart("relative_error", title, "", errors[part : part + MOST_RUNS], "log10", limit))
-    return Report(logdir, at, tuple(sorted(runs, key=lambda run: order[run.name])), baseline, tuple(charts))
-
-
-def _severity(run: ReportedRun) -> int:
-    return (*SEVERITIES, "ok").index(run.verdict)
+        found.append(chart("relative_error", title, "", errors, "log10", tolerance.relative or None))
+    return found
 
 
 def _compared(
@@ -148,8 +191,8 @@ def _compared(
         return None, str(error)
 
 
-def _error_line(name: str, slot: int, comparison: Comparison) -> Line:
+def _error_line(name: str, comparison: Comparison) -> Line:
     error = relative_error(comparison.pairs.value, comparison.pairs.baseline)
     floor = comparison.tolerance.relative * _FLOOR
     shown = np.where(np.isfinite(error), np.maximum(error, floor), error)
-    return Line(name, slot, window(comparison.pairs.step, shown, None, None, None, 360))
+    return Line(name, window(comparison.pairs.step, shown, None, None, None, 360))

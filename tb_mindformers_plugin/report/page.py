@@ -6,11 +6,11 @@ import datetime
 import json
 import math
 from html import escape
-from typing import Any, Iterator, Optional
+from typing import Any, Iterable, Iterator, Optional, Sequence
 
 from tb_mindformers_plugin import __version__
 from tb_mindformers_plugin.compare import Comparison, wording
-from tb_mindformers_plugin.health import Finding
+from tb_mindformers_plugin.health.finding import VERDICT_NAMES, Finding
 from tb_mindformers_plugin.language import Text, number, share
 from tb_mindformers_plugin.report.charts import Chart
 from tb_mindformers_plugin.report.collect import Report, ReportedRun
@@ -18,12 +18,6 @@ from tb_mindformers_plugin.report.style import SCRIPT, STYLE
 from tb_mindformers_plugin.report.svg import chart_svg, chart_values, json_in_html, legend
 from tb_mindformers_plugin.roles import ROLES
 
-_SEVERITIES = {
-    "critical": Text("critical", "严重"),
-    "warning": Text("warning", "警告"),
-    "info": Text("info", "提示"),
-    "ok": Text("ok", "正常"),
-}
 _ICONS = {"critical": "✕", "warning": "!", "info": "i", "ok": "✓"}
 _STATUS = {
     "running": Text("running", "运行中"),
@@ -87,20 +81,20 @@ def _overview(report: Report, language: str) -> Iterator[str]:
         _t(language, "Last eval loss", "最后评估损失"),
         _t(language, "Findings", "诊断"),
     ]
-    yield f'<div class="scroll"><table class="overview">{_head(heads)}'
+    rows = []
     for run in report.runs:
         cells = [
             _swatch(run)
             + (f" <small>{_t(language, 'baseline', '基线')}</small>" if run.name == report.baseline else ""),
-            _pill(run.verdict, _SEVERITIES[run.verdict].in_language(language)),
+            _pill(run.verdict, VERDICT_NAMES[run.verdict].in_language(language)),
             _STATUS[run.status].in_language(language),
             _steps(run),
             _last(run, "loss"),
             _last(run, "eval_loss"),
             str(len(run.findings)),
         ]
-        yield f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-    yield "</table></div>"
+        rows.append(cells)
+    yield _table("overview", heads, rows)
     if report.left_out:
         said = _t(
             language,
@@ -144,7 +138,7 @@ def _finding(run: ReportedRun, finding: Finding, language: str) -> str:
     span = first if first == last else _t(language, f"{first} to {last}", f"{first} 至 {last}")
     advice = _t(language, "Try:", "建议：")
     return (
-        f"<li>{_pill(finding.severity, _SEVERITIES[finding.severity].in_language(language))}<div>"
+        f"<li>{_pill(finding.severity, VERDICT_NAMES[finding.severity].in_language(language))}<div>"
         f'<p>{escape(said["message"])}</p><p class="advice">{advice} {escape(said["advice"])}</p></div>'
         f'<span class="steps">{_t(language, "steps", "步")} {span}<br><code>{escape(finding.rule)}</code></span></li>'
     )
@@ -164,7 +158,7 @@ def _comparison(report: Report, language: str) -> Iterator[str]:
         _t(language, "First beyond", "首次超出"),
         _t(language, "Learning rate", "学习率"),
     ]
-    yield f'<div class="scroll"><table>{_head(heads)}'
+    rows = []
     for run in report.runs:
         if run.comparison is not None:
             found, errors = run.comparison, run.comparison.errors
@@ -178,8 +172,8 @@ def _comparison(report: Report, language: str) -> Iterator[str]:
                 "–" if first is None else f"{first:,}",
                 _lr(run, language),
             ]
-            yield f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-    yield "</table></div>"
+            rows.append(cells)
+    yield _table("errors", heads, rows)
     for run in report.runs:
         if run.problem is not None:
             yield f'<p class="note">{escape(run.name)}: {escape(run.problem)}</p>'
@@ -192,10 +186,10 @@ def _comparison(report: Report, language: str) -> Iterator[str]:
 
 
 def _settings(run: ReportedRun, found: Comparison, baseline: str, language: str) -> str:
-    rows = [(setting.name, _value(setting.value), _value(setting.baseline)) for setting in found.settings]
+    rows = [(escape(setting.name), _value(setting.value), _value(setting.baseline)) for setting in found.settings]
     heads = [_t(language, "Setting", "设置"), escape(run.name), escape(baseline)]
     count = _t(language, f"{len(rows)} settings differ", f"{len(rows)} 项设置不同")
-    return f'<details class="inline"><summary>{count}</summary>{_table(heads, rows)}</details>'
+    return f'<details class="inline"><summary>{count}</summary>{_table("plain", heads, rows)}</details>'
 
 
 def _lr(run: ReportedRun, language: str) -> str:
@@ -232,28 +226,25 @@ def _manifests(report: Report, language: str) -> Iterator[str]:
     yield f"<h2>{_t(language, 'Manifests', '训练清单')}</h2>"
     for run in report.runs:
         manifest = run.summary.manifest
-        rows = [(name, _value(value)) for name, value in run.settings.items()]
+        rows = [(escape(name), _value(value)) for name, value in run.settings.items()]
         if manifest.started_at:
-            rows.insert(0, ("started_at", manifest.started_at))
-        rows += [(f"roles.{role}", series.tag) for role, series in run.summary.roles.items() if role in ROLES]
+            rows.insert(0, ("started_at", _value(manifest.started_at)))
+        rows += [(f"roles.{role}", _value(series.tag)) for role, series in run.summary.roles.items() if role in ROLES]
         yield f"<details><summary>{_swatch(run)}</summary>"
         if not run.summary.has_manifest:
             said = _t(language, "It has no manifest; roles by the names of its tags.", "没有清单；按标签名识别指标。")
             yield f"<p>{said}</p>"
-        yield _table([], rows) + "</details>"
+        yield _table("plain", [], rows) + "</details>"
 
 
-def _table(heads: list[str], rows: Any) -> str:
-    head = _head(heads) if heads else ""
-    body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<div class="scroll"><table class="plain">{head}<tbody>{body}</tbody></table></div>'
-
-
-def _head(cells: list[str]) -> str:
-    return f"<thead><tr>{''.join(f'<th>{cell}</th>' for cell in cells)}</tr></thead>"
+def _table(kind: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of HTML."""
+    head = f"<thead><tr>{''.join(f'<th>{cell}</th>' for cell in heads)}</tr></thead>" if heads else ""
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    return f'<div class="scroll"><table class="{kind}">{head}<tbody>{body}</tbody></table></div>'
 
 
 def _value(value: Optional[Any]) -> str:
     if value is None:
         return "–"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return escape(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))

@@ -13,6 +13,9 @@ from click.testing import CliRunner
 
 from tb_mindformers_plugin.cli import report as command
 from tb_mindformers_plugin.cli.main import main
+from tb_mindformers_plugin.report import collect
+from tb_mindformers_plugin.report.charts import MOST_RUNS
+from tb_mindformers_plugin.runs import open_logdir
 from tb_mindformers_plugin.writer import HealthWriter
 
 
@@ -79,6 +82,28 @@ def test_too_many_runs_are_said(logs, tmp_path, monkeypatch):
     monkeypatch.setattr(command, "MOST_CHOSEN", 2)
     assert report(logs, "-o", tmp_path / "x.html").exit_code == 0
     assert "2 more runs are not in this report" in (tmp_path / "x.html").read_text("utf-8")
+
+
+def test_rules_may_be_changed(tmp_path):
+    arguments = (ROOT / "demo_logs", "lr_too_high_nan", "-o", tmp_path / "x.html")
+    assert report(*arguments, "--set", "non_finite=off").exit_code == 0
+    assert "Loss was NaN" not in (tmp_path / "x.html").read_text("utf-8")
+    assert report(*arguments, "--set", "no_rule=off").exit_code == 2
+
+
+def test_runs_of_one_chart_have_colours_of_their_own(tmp_path):
+    for i in range(30):
+        with HealthWriter(tmp_path / "logs" / f"run{i}") as writer:
+            writer.log(0, loss=float("nan") if i % 3 else 1.0, **({"lr": 0.1} if i % 4 else {}))
+    store = open_logdir(str(tmp_path / "logs"))
+    found = collect(store, list(store.runs), "logs")
+    slots = [[line.slot for line in chart.lines] for chart in found.charts]
+    assert all(len(set(some)) == len(some) <= MOST_RUNS for some in slots)
+    drawn = sorted(line.run for chart in found.charts if chart.name == "loss" for line in chart.lines)
+    assert drawn == sorted(store.runs)
+    assert {run.name: run.slot for run in found.runs} == {
+        line.run: line.slot for chart in found.charts if chart.name == "loss" for line in chart.lines
+    }
 
 
 def test_plots(logs, tmp_path):

@@ -16,9 +16,9 @@ from tb_mindformers_plugin.report.charts import Line, Scale, chart
 from tb_mindformers_plugin.runs.window import window
 
 
-def line(values, steps=None, slot=0, run="run", buckets=1000):
+def line(values, steps=None, run="run", buckets=1000):
     steps = np.arange(len(values)) if steps is None else np.asarray(steps)
-    return Line(run, slot, window(steps, np.asarray(values, np.float64), None, None, None, buckets))
+    return Line(run, window(steps, np.asarray(values, np.float64), None, None, None, buckets))
 
 
 def drawn(values, kind="linear", **options):

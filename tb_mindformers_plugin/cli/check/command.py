@@ -7,7 +7,7 @@ import math
 import sys
 import time
 from functools import partial
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NoReturn, Optional, Sequence, TypeVar
+from typing import Any, Dict, Iterable, Iterator, List, NoReturn, Optional, Sequence, TypeVar
 
 import click
 from rich.console import Console
@@ -20,16 +20,10 @@ from tb_mindformers_plugin.cli.check.examine import RunReport, absolute, check_i
 from tb_mindformers_plugin.cli.check.news import JsonLines, Terminal
 from tb_mindformers_plugin.cli.check.processes import in_turn, over_processes, worthwhile
 from tb_mindformers_plugin.cli.check.watch import watch
+from tb_mindformers_plugin.cli.choice import rule_options
 from tb_mindformers_plugin.health.diagnoses import Diagnoses
 from tb_mindformers_plugin.health.finding import LANGUAGES, SEVERITIES
-from tb_mindformers_plugin.health.parameters import (
-    Change,
-    ParameterError,
-    Parameters,
-    changed,
-    parse_setting,
-    read_rules,
-)
+from tb_mindformers_plugin.health.parameters import Change, Parameters, changed
 from tb_mindformers_plugin.runs import open_logdir
 from tb_mindformers_plugin.runs.ranks import fold_ranks
 from tb_mindformers_plugin.runs.store import RunStore
@@ -37,20 +31,6 @@ from tb_mindformers_plugin.runs.store import RunStore
 _INTERRUPTED = 130  # as a shell has it
 
 _Value = TypeVar("_Value")
-
-
-def _changes(read: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """A callback that reads an option's text, whose errors are usage errors."""
-
-    def callback(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-        try:
-            if isinstance(value, tuple):
-                return [read(text) for text in value]
-            return [] if value is None else read(value)
-        except ParameterError as error:
-            raise click.BadParameter(str(error)) from error
-
-    return callback
 
 
 def _finite(context: click.Context, parameter: click.Parameter, value: float) -> float:
@@ -70,20 +50,7 @@ def _finite(context: click.Context, parameter: click.Parameter, value: float) ->
     help="The severity from which on the exit status is 1.",
 )
 @click.option("--lang", type=click.Choice(LANGUAGES), default="en", show_default=True, help="Language of the findings.")
-@click.option(
-    "--set",
-    "settings",
-    metavar="RULE.PARAMETER=VALUE",
-    multiple=True,
-    callback=_changes(parse_setting),
-    help="Change a parameter of a rule, or switch a rule off (RULE=off). May be given more than once.",
-)
-@click.option(
-    "--rules",
-    metavar="FILE",
-    callback=_changes(read_rules),
-    help="A TOML file of changes to rules, a table a rule; --set wins over it.",
-)
+@rule_options
 @click.option("--watch", "watching", is_flag=True, help="Follow LOGDIR and tell each new finding once; Ctrl-C ends it.")
 @click.option(
     "--interval",

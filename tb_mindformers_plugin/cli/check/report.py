@@ -9,17 +9,11 @@ from rich.console import Console
 
 from tb_mindformers_plugin.cli.check.examine import RunReport
 from tb_mindformers_plugin.cli.doctor import escape
-from tb_mindformers_plugin.health.finding import SEVERITIES, Text
+from tb_mindformers_plugin.health.finding import SEVERITIES, VERDICT_NAMES, Text
 from tb_mindformers_plugin.health.robust import number
 
 _VERDICTS = (*SEVERITIES, "ok")
 _COLOURS = {"critical": "bold red", "warning": "yellow", "info": "blue", "ok": "green"}
-_WORDS = {
-    "critical": Text("critical", "严重"),
-    "warning": Text("warning", "警告"),
-    "info": Text("info", "提示"),
-    "ok": Text("ok", "正常"),
-}
 _SCORES = {"loss": Text("spike score: loss", "尖峰得分：损失"), "grad_norm": Text("grad norm", "梯度范数")}
 # Evidence that people read as numbers.
 _MOST_NUMBERS = 6
@@ -73,7 +67,7 @@ def print_count(console: Console, verdicts: Sequence[str], lang: str) -> None:
 
 def severity(name: str, lang: str) -> str:
     """Returns a severity or a verdict in its colour."""
-    return f"[{_COLOURS[name]}]{_WORDS[name].in_language(lang)}[/]"
+    return f"[{_COLOURS[name]}]{VERDICT_NAMES[name].in_language(lang)}[/]"
 
 
 def steps(finding: Mapping[str, Any], lang: str) -> str:
