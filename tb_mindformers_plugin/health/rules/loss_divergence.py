@@ -108,11 +108,14 @@ def loss_divergence(run: RunSeries, parameters: Parameters = Parameters()) -> li
     noise = np.maximum(parameters.z * np.maximum(s, s[at]), 3 * error)
     found = list(_stretches(y, s, best, at, noise, parameters))
     if restarts:
-        # What a restart explains is told, too.
+        # What a restart explains is told, too, up to where the loss leaves its level behind the restart.
         best, at = _best(y, start, [])
-        for stretch in _stretches(y, s, best, at, np.maximum(noise, parameters.z * s[at]), parameters):
-            if all(stretch[1] < first or stretch[0] > last for first, last, _ in found):
-                found.append(stretch)
+        own = list(found)
+        for begin, end, place in _stretches(y, s, best, at, np.maximum(noise, parameters.z * s[at]), parameters):
+            later = [first for first, last, _ in own if last >= begin and first <= end]
+            end = min([end, *(first - 2 for first in later)])
+            if end >= begin:
+                found.append((begin, end, place))
     joined: list[Tuple[int, int, int]] = []
     for first, last, place in sorted(found):
         if joined and first <= joined[-1][1] + 1:
