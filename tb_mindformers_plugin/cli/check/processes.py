@@ -48,7 +48,7 @@ def over_processes(work: Work, runs: Sequence[str], processes: int) -> Iterator[
     """Yields the report of each run, in the order in which they are done.
 
     A run whose process died is tried again, alone: it may have died for another one's use of memory.
-    One that dies again is an error of that run.
+    A run that it happens to twice more, alone, is an error.
 
     Args:
       work: can be pickled.
