@@ -101,7 +101,7 @@ def _rules(value: Union[str, os.PathLike[str], Mapping[str, Any], None]) -> Para
             return changed(changes_in(value))
         return {} if value is None else changed(read_rules(_path("rules", value)))
     except ParameterError as error:
-        raise ParameterError(f"rules: {error}") from error
+        raise ParameterError(f"rules={value!r}: {error}") from error
 
 
 def _path(name: str, value: Any) -> str:

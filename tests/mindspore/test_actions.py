@@ -60,6 +60,11 @@ def train(callback, optimizer, x, added=None, groups=1, make_cell=GradNormTrainO
     return np.array(watch.moved) / x[: len(watch.moved), None]
 
 
+def watching(path, **arguments):
+    """A callback whose word does not depend on how fast the machine is."""
+    return TrainingHealthCallback(path, log_every=1, rules={"throughput_drop": False}, **arguments)
+
+
 def of_kind(run, kind):
     return [{k: v for k, v in event.items() if k != "kind"} for event in run.events if event["kind"] == kind]
 
@@ -99,7 +104,7 @@ def test_reduce_lr_changes_what_the_optimizer_uses(name, mode, tmp_path):
     optimizer, groups = ADJUSTABLE[name]
     x = gradients(130, s100=1000.0)
     as_planned = train(None, optimizer, x, groups=groups)
-    callback = TrainingHealthCallback(tmp_path / "run", log_every=1, reduce_lr={"factor": 0.25})
+    callback = watching(tmp_path / "run", reduce_lr={"factor": 0.25})
     used = train(callback, optimizer, x, groups=groups)
     expected = as_planned * np.where(np.arange(1, 131) <= 100, 1, 0.25)[:, None]
     assert used == pytest.approx(expected, rel=2e-3)  # weights are float32
@@ -120,12 +125,13 @@ def test_reduce_lr_changes_what_the_optimizer_uses(name, mode, tmp_path):
     # Readers see the action, and take the change of the learning rate for what it is.
     contents = open_logdir(str(tmp_path)).load(["run"])["run"]
     assert [(e.kind, e.step) for e in contents.events if e.kind == "action"] == [("action", 100)]
-    assert [f.rule for f in diagnose(contents)] == ["grad_explosion"]
+    found = {f.rule for f in diagnose(contents)} - {"throughput_drop"}  # which the machine may well have had
+    assert found == {"grad_explosion"}
 
 
 def test_without_being_asked_nothing_is_done(tmp_path):
     x = gradients(130, s100=1000.0)
-    used = train(TrainingHealthCallback(tmp_path, log_every=1), ADJUSTABLE["fixed"][0], x)
+    used = train(watching(tmp_path), ADJUSTABLE["fixed"][0], x)
     assert used == pytest.approx(np.full((130, 1), 0.01), rel=2e-3)
     run = read_run(tmp_path)
     assert of_kind(run, "action") == []
@@ -142,7 +148,7 @@ def test_without_being_asked_nothing_is_done(tmp_path):
 def test_cooldown_and_floor(tmp_path):
     x = gradients(480, s100=1000.0, s130=1000.0, s280=1000.0, s460=1000.0)
     reduce = ReduceLr(factor=0.5, cooldown=60, floor=0.004)
-    used = train(TrainingHealthCallback(tmp_path, log_every=1, reduce_lr=reduce), ADJUSTABLE["fixed"][0], x)
+    used = train(watching(tmp_path, reduce_lr=reduce), ADJUSTABLE["fixed"][0], x)
     step = np.arange(1, 481)
     expected = np.where(step <= 100, 0.01, np.where(step <= 280, 0.005, 0.004))
     assert used[:, 0] == pytest.approx(expected, rel=5e-3)
@@ -157,7 +163,7 @@ def test_mindformers_reports_the_reduced_lr_though_its_cell_keeps_a_copy(tmp_pat
     x = gradients(130, s100=1000.0)
     with overflow_seen_on_cpu():
         used = train(
-            TrainingHealthCallback(tmp_path, log_every=1, reduce_lr=True),
+            watching(tmp_path, reduce_lr=True),
             ADJUSTABLE["mindformers schedule"][0],
             x,
             make_cell=cell,
@@ -207,7 +213,7 @@ def test_stop_on_critical(mode, tmp_path, log_lines):
     ms.set_context(mode=mode)
     added = np.zeros(200, np.float32)
     added[60], added[119:] = np.nan, np.nan
-    callback = TrainingHealthCallback(tmp_path, log_every=1, stop_on="critical")
+    callback = watching(tmp_path, stop_on="critical")
     counted = CountSteps()
     train(callback, ADJUSTABLE["fixed"][0], gradients(200), added, also=[counted])
     run = read_run(tmp_path)
@@ -223,9 +229,7 @@ def test_stop_on_critical(mode, tmp_path, log_lines):
 def test_stop_on_warning(tmp_path):
     added = np.zeros(200, np.float32)
     added[120] = np.nan
-    train(
-        TrainingHealthCallback(tmp_path, log_every=1, stop_on="warning"), ADJUSTABLE["fixed"][0], gradients(200), added
-    )
+    train(watching(tmp_path, stop_on="warning"), ADJUSTABLE["fixed"][0], gradients(200), added)
     assert of_kind(read_run(tmp_path), "end")[0]["step"] == 121
 
 
@@ -234,7 +238,7 @@ def test_on_alert_gets_each_finding_once_and_again_when_it_is_worse(tmp_path, lo
     added[100], added[200:] = np.nan, np.nan
     got = []
     train(
-        TrainingHealthCallback(tmp_path, log_every=1, on_alert=got.append),
+        watching(tmp_path, on_alert=got.append),
         ADJUSTABLE["fixed"][0],
         gradients(300),
         added,
@@ -254,7 +258,7 @@ def test_an_on_alert_that_raises_is_said_once_and_the_training_goes_on(tmp_path,
         raise RuntimeError("no pager")
 
     x = gradients(300, s100=1000.0, s200=1000.0)
-    train(TrainingHealthCallback(tmp_path, log_every=1, on_alert=broken), ADJUSTABLE["fixed"][0], x)
+    train(watching(tmp_path, on_alert=broken), ADJUSTABLE["fixed"][0], x)
     run = read_run(tmp_path)
     assert len(run.steps()) == 300
     assert {alert["id"] for alert in of_kind(run, "alert")} == {f"grad_explosion/grad_norm@{s}" for s in (100, 200)}
@@ -265,7 +269,7 @@ def test_an_on_alert_that_raises_is_said_once_and_the_training_goes_on(tmp_path,
 
 def test_a_healthy_training_has_neither_alert_nor_action(tmp_path):
     got = []
-    callback = TrainingHealthCallback(tmp_path, log_every=1, on_alert=got.append, reduce_lr=True, stop_on="warning")
+    callback = watching(tmp_path, on_alert=got.append, reduce_lr=True, stop_on="warning")
     train_regression([callback], steps=400)
     run = read_run(tmp_path)
     assert len(run.steps()) == 400
@@ -276,7 +280,7 @@ def test_a_healthy_training_has_neither_alert_nor_action(tmp_path):
 def test_a_second_training_of_the_same_callback_goes_on_watching(tmp_path):
     net = GradientIsInput(1)
     model = Model(GradNormTrainOneStepCell(net, nn.SGD(list(net.weights), 0.01)))
-    callback = TrainingHealthCallback(tmp_path, log_every=1)
+    callback = watching(tmp_path)
     for x in (gradients(100), gradients(30, s10=1000.0)):
         data = ds.NumpySlicesDataset((x[:, None], 0 * x[:, None]), ["x", "added"], shuffle=False).batch(1)
         model.train(1, data, callbacks=[callback], dataset_sink_mode=False)
@@ -298,7 +302,7 @@ def test_a_resumed_training_keeps_the_reduced_lr(kind, tmp_path):
             ms.load_param_into_net(cell, ms.load_checkpoint(str(tmp_path / "c.ckpt")), strict_load=True)
         cells.append(cell)
         data = ds.NumpySlicesDataset((x[:, None], 0 * x[:, None]), ["x", "added"], shuffle=False).batch(1)
-        callback = TrainingHealthCallback(run_dir, log_every=1, reduce_lr={"factor": 0.25})
+        callback = watching(run_dir, reduce_lr={"factor": 0.25})
         Model(cell).train(1, data, callbacks=[callback], dataset_sink_mode=False)
     lr = read_run(run_dir).values("train/lr")
     assert len(lr) == 280
