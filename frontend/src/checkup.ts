@@ -19,7 +19,7 @@ export class Checkup {
   private readonly known = new Map<string, { version: string; findings: readonly Finding[] }>();
   private readonly failed = new Map<string, { version: string; why: string }>();
   private queue: { run: string; version: string; language: Language }[] = [];
-  private readonly under_way = new Map<string, { version: string; abort: AbortController }>();
+  private readonly underway = new Map<string, { version: string; abort: AbortController }>();
 
   constructor(
     private readonly api: Pick<Api, "findings">,
@@ -29,25 +29,25 @@ export class Checkup {
   /** From now on these runs matter; what is known of others is kept for when they do again. */
   want(runs: readonly RunInfo[], language: Language): void {
     const versions = new Map(runs.map((run) => [run.run, `${language} ${versionOf(run)}`]));
-    for (const [run, { version, abort }] of this.under_way) {
+    for (const [run, { version, abort }] of this.underway) {
       if (versions.get(run) === version) continue;
       abort.abort();
-      this.under_way.delete(run);
+      this.underway.delete(run);
     }
     this.queue = [];
     for (const [run, version] of versions) {
       const settled = this.known.get(run)?.version === version || this.failed.get(run)?.version === version;
-      if (!settled && !this.under_way.has(run)) this.queue.push({ run, version, language });
+      if (!settled && !this.underway.has(run)) this.queue.push({ run, version, language });
     }
     this.tell();
     this.next();
   }
 
   private next(): void {
-    while (this.queue.length > 0 && this.under_way.size < AT_ONCE) {
+    while (this.queue.length > 0 && this.underway.size < AT_ONCE) {
       const { run, version, language } = this.queue.shift()!;
       const abort = new AbortController();
-      this.under_way.set(run, { version, abort });
+      this.underway.set(run, { version, abort });
       void this.ask(run, version, language, abort);
     }
   }
@@ -65,7 +65,7 @@ export class Checkup {
         why: error instanceof ApiError ? error.message : text.banner.notShown,
       });
     }
-    this.under_way.delete(run);
+    this.underway.delete(run);
     this.tell();
     this.next();
   }
@@ -84,7 +84,7 @@ export class Checkup {
     this.onChange({
       findings: new Map([...this.known].map(([run, { findings }]) => [run, findings])),
       unchecked: new Map([...this.failed].map(([run, { why }]) => [run, why])),
-      checking: this.queue.length + this.under_way.size,
+      checking: this.queue.length + this.underway.size,
     });
   }
 }
