@@ -11,6 +11,8 @@ export class Address {
   private readonly hosted: boolean;
   private pending: (() => URLSearchParams) | null = null;
   private timer = 0;
+  /** What stood there when it was last looked at or written. */
+  private known = "";
 
   constructor(frame: Window = window) {
     const host = hostOf(frame);
@@ -44,6 +46,7 @@ export class Address {
       const { history, location } = this.page;
       // The whole path: a bare "#…" would resolve against the frame's <base>, which is another page.
       history.replaceState(history.state, "", location.pathname + location.search + this.hashWith(params));
+      this.known = this.read().toString();
     } catch {
       // Too many changes, or a page that forbids them: a link can still be copied.
     }
@@ -64,11 +67,16 @@ export class Address {
     return `#${[tab || PLUGIN, ...kept, ...own].join("&")}`;
   }
 
-  /** Edited by hand, or gone back to: what the tab itself writes does not count. */
+  /** Edited by hand, or gone back to: what the tab itself wrote does not count. */
   onChange(tell: () => void): void {
+    this.known = this.read().toString();
     this.page.addEventListener("hashchange", () => {
       const [tab] = parts(this.page.location.hash);
-      if (!this.hosted || tab === undefined || tab.includes("=") || tab === PLUGIN) tell();
+      const here = !this.hosted || tab === undefined || tab.includes("=") || tab === PLUGIN;
+      const said = this.read().toString();
+      if (!here || said === this.known) return;
+      this.known = said;
+      tell();
     });
   }
 }

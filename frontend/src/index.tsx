@@ -29,5 +29,6 @@ export function render(): void {
   address.onChange(() => session.takeAddress());
   mount(<App session={session} />, root);
   session.start();
-  window.focus(); // so that keys work before the first click
+  // So that keys work before the first click; in a notebook the focus is not the tab's to take.
+  if (window.parent === window.top) window.focus();
 }

@@ -92,5 +92,7 @@ describe("the address", () => {
     host.location.hash = "#training_health&p.training_health.x=wall";
     host.fire("hashchange");
     expect(tell).toHaveBeenCalledTimes(1);
+    host.fire("hashchange"); // back from another tab: as it was
+    expect(tell).toHaveBeenCalledTimes(1);
   });
 });
