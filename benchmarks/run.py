@@ -46,7 +46,7 @@ def main() -> None:
         "--dir",
         type=pathlib.Path,
         default=pathlib.Path(tempfile.gettempdir()) / "training-health-benchmarks",
-        help="where the sets are kept: 1.8 GB at scale 1 (default: %(default)s)",
+        help="where the sets are kept: 2.4 GB at scale 1 (default: %(default)s)",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="smaller sets, for a quick try (default: 1)")
     parser.add_argument("--repeat", type=int, default=5, help="measurements of each kind (default: 5)")
