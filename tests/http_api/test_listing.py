@@ -1,0 +1,74 @@
+"""What ``GET runs`` says of each run, for a list of them and in two languages."""
+
+from __future__ import annotations
+
+import json
+import re
+from types import SimpleNamespace
+
+import pytest
+from tensorboard.plugins import base_plugin
+from werkzeug.test import Client
+from werkzeug.wrappers import Response
+
+from tb_mindformers_plugin.plugin import TrainingHealthLoader
+from tb_mindformers_plugin.writer import HealthWriter
+
+
+@pytest.fixture
+def get(tmp_path):
+    writer = HealthWriter(tmp_path / "lost", {"total_steps": 400})
+    for step in range(1, 201):
+        # Slower at first: what counts is how fast it is now.
+        seconds = 10.0 * step if step <= 100 else 1000.0 + 2.5 * (step - 100)
+        writer.log(step, loss=2.0 if step < 150 else float("nan"), wall_time=1e9 + seconds)
+    writer.event("end", 200, status="failed", error="ValueError: bad batch", wall_time=1e9 + 2000)
+    writer.close()
+    with HealthWriter(tmp_path / "begun") as writer:
+        writer.log(1, loss=1.0, wall_time=1e9)
+    flags = SimpleNamespace(logdir=str(tmp_path), logdir_spec="")
+    apps = TrainingHealthLoader().load(base_plugin.TBContext(logdir=str(tmp_path), flags=flags)).get_plugin_apps()
+
+    def ask(query=""):
+        answer = Client(apps["/runs"], Response).get(f"/data/plugin/training_health/runs{query}")
+        return answer.status_code, json.loads(answer.get_data(as_text=True))
+
+    return ask
+
+
+def run(answer, name):
+    return next(run for run in answer["runs"] if run["run"] == name)
+
+
+def test_findings_are_counted_by_severity_and_come_first_in_the_notes(get):
+    _, answer = get()
+    lost = run(answer, "lost")
+    assert lost["findings"]["critical"] >= 1
+    assert lost["verdict"] == "critical"
+    count = sum(lost["findings"].values())
+    assert lost["notes"][0].startswith("Loss was NaN")
+    assert lost["notes"][count:] == ["The training failed at step 200: ValueError: bad batch."]
+
+
+def test_seconds_per_step_are_those_of_late(get):
+    _, answer = get()
+    assert run(answer, "lost")["seconds_per_step"] == pytest.approx(2.5)
+    assert run(answer, "begun")["seconds_per_step"] is None
+
+
+def test_notes_and_hints_in_chinese(get):
+    _, english = get("?lang=en")
+    status, chinese = get("?lang=zh")
+    assert status == 200
+    lost = run(chinese, "lost")
+    assert "训练在第 200 步失败：ValueError: bad batch。" in lost["notes"]
+    assert len(lost["notes"]) == len(run(english, "lost")["notes"])
+    assert all(re.search("[\u4e00-\u9fff]", hint["hint"]) for hint in lost["missing"])
+    assert [hint["role"] for hint in lost["missing"]] == [hint["role"] for hint in run(english, "lost")["missing"]]
+
+
+def test_another_language_is_refused(get):
+    status, answer = get("?lang=fr")
+    assert status == 400
+    assert "'fr'" in answer["error"]
+    assert "en, zh" in answer["hint"]
