@@ -8,11 +8,10 @@ from typing import Any, Mapping, Optional, Sequence
 
 from google.protobuf import json_format
 
-from tb_mindformers_plugin.http_api.request import BadRequestError
+from tb_mindformers_plugin.http_api.request import BadRequestError, check_known, check_roles
 from tb_mindformers_plugin.layout import LayoutError
 from tb_mindformers_plugin.layout.making import Wanted, held, make_layout
 from tb_mindformers_plugin.layout.place import file_name
-from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs.discovery import Root
 from tb_mindformers_plugin.runs.store import Store
 
@@ -28,15 +27,11 @@ def parse_layout_request(arguments: Mapping[str, Sequence[str]]) -> Wanted:
     Raises:
       BadRequestError: a parameter is unknown or wrong.
     """
-    for name in arguments:
-        if name not in PARAMETERS:
-            raise BadRequestError(f"parameter {name!r} is unknown", f"known parameters: {', '.join(PARAMETERS)}")
+    check_known(arguments, PARAMETERS)
     roles: Optional[list[str]] = None
     if "roles" in arguments:
         roles = [role for text in arguments["roles"] for role in text.split(",") if role]
-        for role in roles:
-            if role not in ROLES:
-                raise BadRequestError(f"role {role!r} is unknown", f"known roles: {', '.join(ROLES)}")
+        check_roles(roles)
     return Wanted(roles=roles, patterns=tuple(arguments.get("tag", ())))
 
 

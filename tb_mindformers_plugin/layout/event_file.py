@@ -12,6 +12,7 @@ from tensorboard.plugins.custom_scalar import metadata as custom_scalars
 
 from tb_mindformers_plugin.eventfile.records import framed
 from tb_mindformers_plugin.layout.groups import Points
+from tb_mindformers_plugin.scalar_record import scalar_record
 
 
 def layout_file(layout: layout_pb2.Layout, wall_time: float) -> bytes:
@@ -27,7 +28,8 @@ def layout_file(layout: layout_pb2.Layout, wall_time: float) -> bytes:
     value = summary_pb2.Summary.Value(
         tag=custom_scalars.CONFIG_SUMMARY_TAG, metadata=custom_scalars.create_summary_metadata(), tensor=tensor
     )
-    return _file([event_pb2.Event(wall_time=wall_time, summary=summary_pb2.Summary(value=[value]))], wall_time)
+    event = event_pb2.Event(wall_time=wall_time, summary=summary_pb2.Summary(value=[value]))
+    return _file([event.SerializeToString()], wall_time)
 
 
 def series_file(series: Sequence[Points], wall_time: float) -> bytes:
@@ -35,7 +37,7 @@ def series_file(series: Sequence[Points], wall_time: float) -> bytes:
     return _file(_records(series), wall_time)
 
 
-def _records(series: Sequence[Points]) -> Iterator[event_pb2.Event]:
+def _records(series: Sequence[Points]) -> Iterator[bytes]:
     step = np.concatenate([points.step for points in series])
     which = np.repeat(np.arange(len(series)), [len(points.step) for points in series])
     order = np.argsort(step, kind="stable")
@@ -47,16 +49,15 @@ def _records(series: Sequence[Points]) -> Iterator[event_pb2.Event]:
     )
     for at, points_there in itertools.groupby(rows, key=lambda row: row[0]):
         there = list(points_there)
-        values = [summary_pb2.Summary.Value(tag=series[i].tag, simple_value=value) for _, i, _, value in there]
         wall = max((wall for _, _, wall, _ in there if wall == wall), default=0.0)
-        yield event_pb2.Event(wall_time=wall, step=at, summary=summary_pb2.Summary(value=values))
+        yield scalar_record(at, wall, {series[i].tag: value for _, i, _, value in there})
 
 
-def _file(records: Iterable[event_pb2.Event], wall_time: float) -> bytes:
+def _file(records: Iterable[bytes], wall_time: float) -> bytes:
     # A start of a session tells TensorBoard's Python loader to forget what an older file of the run said.
     start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
     head = [
         event_pb2.Event(wall_time=wall_time, file_version="brain.Event:2"),
         event_pb2.Event(wall_time=wall_time, session_log=start),
     ]
-    return framed([event.SerializeToString() for event in itertools.chain(head, records)])
+    return framed([*(event.SerializeToString() for event in head), *records])

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import re
 from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_mindformers_plugin.export.table import printable
 from tb_mindformers_plugin.layout.charts import Category, Chart, LayoutError, Margin
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs import axes
@@ -78,7 +80,8 @@ def named_groups(names: Iterable[str], regex: re.Pattern[str]) -> dict[str, list
     for name in names:
         found = regex.search(name)
         if found is not None:
-            groups.setdefault("_".join(filter(None, found.groups())) or found.group(), []).append(name)
+            group = "_".join(filter(None, found.groups())) or found.group()
+            groups.setdefault(printable(group), []).append(name)
     return groups
 
 
@@ -92,7 +95,7 @@ def repeated_runs(names: Iterable[str], regex: re.Pattern[str]) -> dict[str, lis
     for name in names:
         found = regex.search(name)
         if found is not None:
-            groups.setdefault(_without(name, found), []).append(name)
+            groups.setdefault(printable(_without(name, found)), []).append(name)
     return groups
 
 
@@ -236,9 +239,9 @@ def _extremes(value: npt.NDArray[Any]) -> Indices:
 
 
 def _path(name: str) -> str:
-    """A name as a relative path that stays where it is put."""
-    parts = [part if part not in ("", ".", "..") else "_" for part in name.replace("\\", "/").split("/")]
-    return "/".join(parts)
+    """A name as a relative path that stays where it is put, and that TensorBoard can read."""
+    parts = printable(name).replace(os.sep, "/").split("/")
+    return "/".join(part if part not in ("", ".", "..") else "_" for part in parts)
 
 
 def roles_of(members: Mapping[str, RunContents], chosen: Optional[Sequence[str]]) -> list[str]:

@@ -205,3 +205,18 @@ def test_names_with_odd_characters(tmp_path):
     assert json.loads(layout(tmp_path, "--tag", "moe/", "--format", "json").output)["category"][1]["chart"][0][
         "multiline"
     ] == {"tag": [r"moe/a\.b\*c$"]}
+
+
+def test_names_that_are_no_utf8(tmp_path):
+    for seed in (1, 2):
+        with HealthWriter(os.fsdecode(os.fsencode(tmp_path) + b"/lr\xff_seed%d" % seed)) as writer:
+            writer.log(1, loss=1.0)
+    done = layout(tmp_path, "--aggregate", "seed([0-9])", "--group-by", "^(.*)_")
+    assert done.exit_code == 0, done.output
+    found, series = written(tmp_path)
+    assert r"lr\udcff" in titles(found)
+    assert {run: sorted(tags)[0] for run, tags in series.items()} == {
+        r"aggregate/lr\udcff_seedN": "aggregate/loss/lower_quartile",
+        r"group/lr\udcff/lr\udcff_seed1": r"group/lr\udcff/loss",
+        r"group/lr\udcff/lr\udcff_seed2": r"group/lr\udcff/loss",
+    }
