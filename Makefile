@@ -23,7 +23,7 @@ define new-venv
 	$(1) -m venv $(2)
 endef
 
-.PHONY: help demo test unit checks frontend-checks chromium demo-logs compat benchmarks clean
+.PHONY: help demo test unit checks frontend-checks chromium demo-logs compat compat-mindspore benchmarks clean
 
 help:
 	@echo "make demo       install into $(DEMO), start TensorBoard on demo_logs/ and print the tab's address"
@@ -31,6 +31,7 @@ help:
 	@echo "make unit       only the tests that take seconds"
 	@echo "make demo-logs  train the demo runs again (minutes)"
 	@echo "make compat     the wheel on every Python and TensorBoard named in CONTRIBUTING.md"
+	@echo "make compat-mindspore  the callback on every MindSpore and MindSpore Transformers named there (an hour, 4 GB)"
 	@echo "make benchmarks the tables of benchmarks/, beside TensorBoard's own (half an hour, some GB)"
 	@echo "                ARGS=\"--scale 0.05 --repeat 3\" for a quick try"
 	@echo "make clean      remove both environments and what builds leave behind"
@@ -93,6 +94,9 @@ $(BENCH)/installed: setup.py pyproject.toml benchmarks/requirements.txt $(SOURCE
 	@$(BENCH)/bin/python -m pip install -qq . -r benchmarks/requirements.txt
 	@rm -rf build
 	@touch $@
+
+compat-mindspore: $(TEST)/installed
+	$(TEST)/bin/python tests/mindspore/compat.py
 
 compat: $(TEST)/installed
 	$(TEST)/bin/python tests/packaging/compat.py

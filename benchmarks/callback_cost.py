@@ -2,8 +2,8 @@
 
 python benchmarks/callback_cost.py [--steps 5000] [--repeat 5]
 
-Needs mindspore; tensorboardX and torch are measured where they are installed. The values are Python numbers, so
-nothing is read back from a device.
+Needs mindspore; tensorboardX, torch and mindformers (its MFLossMonitor with TensorBoard on) are measured where they are
+installed. The values are Python numbers, so nothing is read back from a device; what that takes is shown apart.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
+import os
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, Callable
 
 # Before anything that uses protobuf.
-from mindspore.train import RunContext  # isort: skip
-
+import mindspore  # isort: skip
 import numpy as np
 from measure import Table, at_most, interleaved, ratio
+from mindspore.train import RunContext
 
 from tb_mindformers_plugin import TrainingHealthCallback
 from tb_mindformers_plugin.health.online import HealthMonitor
@@ -84,6 +87,58 @@ def summary_writer(module: str, rows: list[dict[str, float]]) -> float:
         return (time.thread_time() - began) / len(rows)
 
 
+def loss_monitor(rows: list[dict[str, float]]) -> float:
+    """Seconds a step of mindformers' MFLossMonitor, which prints its line and writes through tensorboardX."""
+    from mindformers.core.callback.callback import MFLossMonitor
+    from mindformers.utils import tensorboard
+
+    with tempfile.TemporaryDirectory() as log_dir, _silent():
+        tensorboard._set_tensorboard_writer(SimpleNamespace(tensorboard_dir=log_dir, tensorboard_queue_size=10))
+        tensorboard.get_tensorboard_args().update(log_timers_to_tensorboard=True, log_loss_scale_to_tensorboard=True)
+        made = MFLossMonitor(origin_epochs=1, dataset_size=len(rows), global_batch_size=8)
+        parameters = _Parameters(cur_epoch_num=1, batch_num=len(rows), mode="train", train_network=object())
+        context = RunContext(parameters)
+        made.on_train_epoch_begin(context)
+        made.on_train_step_begin(context)
+        outputs = [(row["loss"], False, row["loss_scale"], row["lr"], row["grad_norm"]) for row in rows]
+        spent = _timed(made.on_train_step_end, context, parameters, outputs)
+        tensorboard._unset_tensorboard_writer()
+    return spent
+
+
+class _Parameters(dict):  # type: ignore[type-arg]
+    """As MindSpore's own: what is not there is None."""
+
+    __getattr__ = dict.get
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Sends what is printed nowhere, the lines that others print from C++ and by logging included."""
+    saved = [(number, os.dup(number)) for number in (1, 2)]
+    with open(os.devnull, "w") as nowhere:
+        for number, _ in saved:
+            os.dup2(nowhere.fileno(), number)
+        try:
+            yield
+        finally:
+            for number, copy in saved:
+                os.dup2(copy, number)
+                os.close(copy)
+
+
+def read_back(count: int) -> float:
+    """Seconds to read `count` numbers from a CPU, one tensor each."""
+    tensors = [mindspore.Tensor(float(number)) + 1.0 for number in range(count)]
+    best = float("inf")
+    for _ in range(200):
+        began = time.thread_time()
+        for tensor in tensors:
+            tensor.asnumpy()
+        best = min(best, time.thread_time() - began)
+    return best
+
+
 def tables(steps: int, repeat: int) -> list[Table]:
     """The table."""
     rows = values(steps)
@@ -97,10 +152,12 @@ def tables(steps: int, repeat: int) -> list[Table]:
     for name, module in rivals.items():
         if importlib.util.find_spec(name) is not None:
             contenders[f"{name} add_scalar, 8 times"] = lambda module=module: summary_writer(module, rows)  # type: ignore[misc]
+    if importlib.util.find_spec("mindformers") is not None:
+        contenders["mindformers' MFLossMonitor, TensorBoard on"] = lambda: loss_monitor(rows)
     # One that meets no cold code, then those that count.
     interleaved(contenders, 1)
     spent = {name: statistics.median(found) for name, found in interleaved(contenders, repeat).items()}
-    best = min((s for name, s in spent.items() if "add_scalar" in name), default=None)
+    best = min((s for name, s in spent.items() if "add_scalar" in name or "MFLossMonitor" in name), default=None)
     table = Table(
         "P8",
         "time taken from the training thread",
@@ -114,6 +171,7 @@ def tables(steps: int, repeat: int) -> list[Table]:
         elif name == "callback, a step that is not logged":
             goal = at_most(seconds * 1e6, _GOAL_NOT_LOGGED * 1e6, " us")
         table.add(name, f"{seconds * 1e6:.3g}", ratio(seconds / best) if best else None, goal)
+    table.add("not counted: reading 5 numbers back, on a CPU", f"{read_back(5) * 1e6:.3g}", None, None)
     return [table]
 
 
