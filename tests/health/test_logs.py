@@ -27,7 +27,7 @@ def found_in(path, run):
         ("lr_too_high", "loss_divergence", "critical", 480, 40),
         ("lr_too_high_nan", "non_finite", "critical", 491, 0),
         ("grad_explosion_recovered", "loss_spike", "warning", 901, 0),
-        ("grad_explosion_kept_lr", "loss_divergence", "critical", 354, 10),
+        ("grad_explosion_kept_lr", "loss_divergence", "critical", 354, 40),
         ("grad_explosion_reduced_lr", "loss_spike", "warning", 351, 0),
         ("overfit_with_eval", "overfitting", "warning", 140, 140),
         ("dynamic_loss_scale_overflow", "non_finite", "info", 1, 0),
