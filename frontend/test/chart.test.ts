@@ -117,6 +117,27 @@ describe("the chart", () => {
     expect(made[0]!.asks()[0]).toEqual([2, 3]);
   });
 
+  it("stretches its picture while the points of a new window are on their way", () => {
+    vi.useFakeTimers();
+    const one = chart();
+    const first = scene("a", ["loss"]);
+    one.show(first);
+    const drawn = made[0]!.drawn;
+    const moved = vi.spyOn(one, "preview").mockImplementation(() => {});
+    const zoomed = { ...first, zoom: { from: 1, to: 2 }, pending: true };
+    one.show(zoomed);
+    expect(moved).toHaveBeenCalledWith({ from: 1, to: 2 });
+    expect(made[0]!.drawn).toBe(drawn);
+    one.show({ ...zoomed, pending: false, segments: [...first.segments] });
+    expect(made[0]!.drawn).toBe(drawn + 1);
+    // A server that takes its time: what is there is drawn.
+    one.show({ ...zoomed, zoom: { from: 1, to: 3 } });
+    one.show({ ...zoomed, zoom: { from: 2, to: 3 } });
+    vi.advanceTimersByTime(1000);
+    expect(made[0]!.drawn).toBe(drawn + 3);
+    vi.useRealTimers();
+  });
+
   it("does not draw again for each run's findings, but for all that came in a while", () => {
     vi.useFakeTimers();
     const one = chart();

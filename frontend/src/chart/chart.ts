@@ -52,6 +52,8 @@ export interface ChartEvents {
 }
 
 const FINDINGS_MS = 250;
+/** So long a stretched picture is put up with; then the points that are there are drawn, coarse as they may be. */
+const POINTS_MS = 300;
 /** CSS px from a curve within which the pointer is at it. */
 const NEAR = 24;
 
@@ -113,6 +115,12 @@ export class Chart {
         this.marks = findMarks(scene);
         this.update();
       }, FINDINGS_MS);
+      return;
+    }
+    if (before && scene.zoom && this.plot && onlyWindowMoved(before, scene)) {
+      // Its own points are on their way: until then the old picture, stretched, costs next to nothing.
+      this.preview(scene.zoom);
+      this.later = window.setTimeout(() => this.update(), POINTS_MS);
       return;
     }
     if (before?.segments !== scene.segments || before.x !== scene.x || before.findings !== scene.findings) {
@@ -440,11 +448,16 @@ export class Chart {
 /** Parts of a scene that are made anew with it, and are small. */
 const SMALL: ReadonlySet<keyof Scene> = new Set(["roles", "zoom", "loaded", "selected"]);
 
-function sameButFindings(a: Scene, b: Scene): boolean {
-  if (a.findings === b.findings) return false;
+const sameButFindings = (a: Scene, b: Scene): boolean =>
+  a.findings !== b.findings && sameBut(a, b, ["findings"]);
+
+const onlyWindowMoved = (a: Scene, b: Scene): boolean =>
+  b.pending && JSON.stringify(a.zoom) !== JSON.stringify(b.zoom) && sameBut(a, b, ["zoom", "pending"]);
+
+function sameBut(a: Scene, b: Scene, but: readonly (keyof Scene)[]): boolean {
   const keys = Object.keys(b) as (keyof Scene)[];
   return keys.every((key) => {
-    if (key === "findings" || a[key] === b[key]) return true;
+    if (but.includes(key) || a[key] === b[key]) return true;
     if (key === "runs") return sameRuns(a.runs, b.runs);
     return SMALL.has(key) && JSON.stringify(a[key]) === JSON.stringify(b[key]);
   });
