@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import re
 from types import SimpleNamespace
 
@@ -64,6 +65,16 @@ def test_every_flag_is_in_the_cli_page():
     assert flags
     for flag in flags:
         assert f"| `{flag}` |" in page("docs/cli.md"), flag
+
+
+def test_every_argument_of_the_callback_is_in_the_api_page():
+    # By its source: mindspore is not there for these tests.
+    source = ast.parse((ROOT / "tb_mindformers_plugin/callback/callback.py").read_text(encoding="utf-8"))
+    (made,) = (node for node in ast.walk(source) if isinstance(node, ast.FunctionDef) and node.name == "__init__")
+    names = [argument.arg for argument in (*made.args.args[1:], *made.args.kwonlyargs)]
+    assert len(names) > 15
+    for name in names:
+        assert f"| `{name}` |" in page("docs/api.md"), name
 
 
 def test_the_version_is_in_the_changelog():

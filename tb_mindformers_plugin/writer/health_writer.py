@@ -60,7 +60,7 @@ class HealthWriter:
     to 10,000 records (64 MiB of histograms and images) wait; what comes when the queue is full is
     dropped and counted, but health events find room in twice as many. A loop that is only faster than its
     disk waits for it. For a disk that does not answer, `log` waits two seconds once when the queue is full;
-    opening, `flush` and `close` half a minute once. A file that is deleted is followed by a new one.
+    opening, `flush` and `close` half a minute each. A file that is deleted is followed by a new one.
 
     Args:
       log_dir: the run's directory; made where it is missing.

@@ -8,6 +8,7 @@ import pathlib
 
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.proto import event_pb2
+from tensorboard.plugins.hparams import plugin_data_pb2
 from tensorboard.util import tensor_util
 
 
@@ -60,6 +61,17 @@ def read_histograms(directory) -> dict:
             for value in event.summary.value:
                 if value.metadata.plugin_data.plugin_name == "histograms":
                     found.setdefault(value.tag, []).append((event.step, tensor_util.make_ndarray(value.tensor)))
+    return found
+
+
+def read_hparams(directory) -> list:
+    """Returns what the HParams plugin gets."""
+    found = []
+    for path in sorted(pathlib.Path(directory).glob("events.out.tfevents.*"), key=_order):
+        for record in RawEventFileLoader(str(path)).Load():
+            for value in event_pb2.Event.FromString(record).summary.value:
+                if value.metadata.plugin_data.plugin_name == "hparams":
+                    found.append(plugin_data_pb2.HParamsPluginData.FromString(value.metadata.plugin_data.content))
     return found
 
 

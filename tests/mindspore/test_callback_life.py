@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from mindspore import Tensor, nn
 from mindspore.train import Callback, Model
-from run_reading import read_run
+from run_reading import read_hparams, read_run
 from small_trainings import (
     CountingTensor,
     HandDriven,
@@ -170,6 +170,38 @@ def test_initial_step_of_the_framework_wins(tmp_path):
     run = read_run(tmp_path)
     assert run.steps() == [101, 105, 106]
     assert run.manifests[0]["resumed_from"] == 100
+
+
+def test_resume_from_wins_over_what_the_framework_says(tmp_path):
+    by_hand = HandDriven(TrainingHealthCallback(tmp_path, log_every=5, resume_from=200), initial_step=100).begin()
+    for _ in range(6):
+        by_hand.step(Tensor(1.0))
+    by_hand.end()
+    assert read_run(tmp_path).steps() == [201, 205, 206]
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"histogram_every": 2, "histogram_tags": "attention*"}, "matches no weight; there are 0.weight"),
+        ({"layer_grad_norms": 3}, "GradNormTrainOneStepCell(..., layer_norms=True)"),
+    ],
+)
+def test_what_cannot_be_logged_is_said_once_and_costs_nothing_else(asked, words, tmp_path, log_lines):
+    train_regression([TrainingHealthCallback(tmp_path, log_every=2, **asked)], steps=10)
+    (said,) = [message for level, message in log_lines() if level != "DEBUG"]
+    assert words in said
+    assert read_run(tmp_path).steps() == [1, 2, 4, 6, 8, 10]
+
+
+def test_hparams_tab_is_told_of_the_training(tmp_path):
+    train_regression([TrainingHealthCallback(tmp_path, hparams={"width": 4})], steps=3)
+    start, end = read_hparams(tmp_path)
+    found = {name: value.number_value or value.string_value for name, value in start.session_start_info.hparams.items()}
+    assert found["width"] == 4
+    assert found["optimizer"] == "Momentum"
+    assert (found["schedule.kind"], found["global_batch_size"]) == ("constant", 8)
+    assert end.session_end_info.status == 1  # success
 
 
 def test_data_sinking_logs_when_a_multiple_was_passed(tmp_path):

@@ -140,3 +140,23 @@ def test_wrong_arguments(arguments, error, said):
     right = {"network": net, "optimizer": nn.SGD(net.trainable_params(), 0.1)}
     with pytest.raises(error, match=said):
         GradNormTrainOneStepCell(**{**right, **arguments})
+
+
+def test_norms_and_gradients_of_single_weights():
+    net = Linear()
+    optimizer = nn.SGD(net.trainable_params(), 1.0, loss_scale=8.0)
+    cell = GradNormTrainOneStepCell(net, optimizer, sens=8.0, clip_norm=1.0, layer_norms=True, return_grads=["v", "x*"])
+    assert cell.health_outputs == ("loss", "grad_norm", "layer_grad_norms", "grads")
+    assert cell.grad_names == ("v",)
+    _, norm, norms, grads = cell(Tensor([3.0, 0.0]), Tensor([4.0]))
+    assert float(norm.asnumpy()) == 5.0
+    np.testing.assert_allclose(norms.asnumpy(), [3.0, 4.0])  # true norms, before clipping
+    (grad,) = grads
+    np.testing.assert_allclose(grad.asnumpy(), [4.0 * 8.0])  # times sens, as the docstring says
+    np.testing.assert_allclose(-net.v.asnumpy(), [0.8], rtol=1e-6)
+
+
+def test_patterns_that_match_nothing():
+    net = Linear()
+    with pytest.raises(ValueError, match=r"return_grads matches no weight.*there are w, v"):
+        GradNormTrainOneStepCell(net, nn.SGD(net.trainable_params(), 1.0), return_grads=["x*"])
