@@ -271,6 +271,7 @@ class TrainingSession:
         else:
             # An optimizer that was left out on overflow stands where it stood before the step.
             done = self._optimizer_steps if outputs.overflow else self._optimizer_steps - 1
+        done = max(done, 0)  # a cell that accumulates gradients has not called the optimizer yet
         rates = reader.read(done)
         metrics: dict[str, Optional[float]] = {"lr": rates[0]} if rates else {}
         metrics.update({f"train/lr_group/{n}": rate for n, rate in enumerate(rates) if n > 0})
