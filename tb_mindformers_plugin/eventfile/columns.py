@@ -30,9 +30,18 @@ class Column:
         return len(self.step)
 
     @property
+    def arrays(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[Any]]:
+        """The steps, the wall times and the values."""
+        return self.step, self.wall, self.value
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
         return self.step.nbytes + self.wall.nbytes + self.value.nbytes
+
+    def picked(self, which: Any) -> Column:
+        """Some of the points: of a slice without a copy, of (k,) indices in their order."""
+        return Column(self.step[which], self.wall[which], self.value[which])
 
 
 @dataclasses.dataclass(frozen=True)

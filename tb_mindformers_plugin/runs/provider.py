@@ -17,8 +17,9 @@ from tensorboard.data import provider as tensorboard_provider
 from tb_mindformers_plugin import metadata
 from tb_mindformers_plugin.eventfile import Chunk, Column, HealthRecord
 from tb_mindformers_plugin.roles import resolve
-from tb_mindformers_plugin.runs.contents import FileContents, RunContents
+from tb_mindformers_plugin.runs.contents import RunContents
 from tb_mindformers_plugin.runs.discovery import Discovery, Root
+from tb_mindformers_plugin.runs.files import FileContents
 from tb_mindformers_plugin.runs.summary import RunSummary, summarise
 
 SAMPLED = "Sampled: TensorBoard has no log directory here, and hands out at most some points of each curve."

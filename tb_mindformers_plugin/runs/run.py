@@ -13,8 +13,9 @@ from tb_mindformers_plugin.eventfile import Chunk, EventFile, storage
 from tb_mindformers_plugin.eventfile.peek import peek
 from tb_mindformers_plugin.metadata import HealthEvent, RunManifest
 from tb_mindformers_plugin.roles import RoleMatch
-from tb_mindformers_plugin.runs.contents import FileContents, RunContents, Segment
+from tb_mindformers_plugin.runs.contents import RunContents, Segment
 from tb_mindformers_plugin.runs.discovery import RunFiles
+from tb_mindformers_plugin.runs.files import FileContents
 from tb_mindformers_plugin.runs.summary import RunSummary, summarise, unreadable
 
 logger = logging.getLogger("tb_mindformers_plugin")
@@ -94,7 +95,8 @@ class Run:
             for file in self._read.values():
                 changed = file.read() or changed
             if self._contents is None or changed:
-                self._contents = RunContents([file.snapshot() for file in self._read.values()])
+                files = [file.snapshot() for file in self._read.values()]
+                self._contents = RunContents(files, self._contents)
             return self._contents
 
     def state(self) -> State:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-from typing import Optional, Sequence
+from typing import Optional, Sequence, Union
 
 import numpy as np
 import numpy.typing as npt
 
 Steps = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.int64]
+
+#: A step that overflowed 32 bits lies more than this below the one before it.
+WRAP = 2**31
 
 # A stretch that goes back and then jumps on to where the curve was is a stray, not a restart, when it
 # has fewer points than this fraction of those it would supersede.
@@ -34,8 +37,8 @@ def unwrapped(step: Steps) -> Steps:
     if not negative.any() or negative.all():
         return step
     turns = np.diff(step, prepend=step[:1])
-    over = (turns < -(2**31)) & (turns >= -(2**32)) & negative
-    back = (turns > 2**31) & (turns <= 2**32) & ~negative
+    over = (turns < -WRAP) & (turns >= -(2**32)) & negative
+    back = (turns > WRAP) & (turns <= 2**32) & ~negative
     if not over.any():
         return step
     return step + (np.cumsum(over) - np.cumsum(back & (np.cumsum(over) > 0))) * 2**32
@@ -46,18 +49,21 @@ class Segmentation:
     """Indices into a series, each set ascending in step.
 
     Attributes:
-      current: the curve: strictly ascending steps.
+      current: the curve: strictly ascending steps; a range where it is every point.
       superseded: one set of indices for each stretch that a restart left behind.
       repeated: points whose step was written again right after; the later one is the curve's.
       stray: points out of order that are no restart.
       restarts: (step, ...) at which the curve was taken up again.
+      settled: whether points with ever higher steps, written behind these in the same file, would only
+        lengthen the curve. Else they may turn what looks like a restart into a stray.
     """
 
-    current: Indices
+    current: Union[Indices, range]
     superseded: tuple[Indices, ...] = ()
     repeated: Indices = dataclasses.field(default_factory=lambda: np.empty(0, np.int64))
     stray: Indices = dataclasses.field(default_factory=lambda: np.empty(0, np.int64))
     restarts: tuple[int, ...] = ()
+    settled: bool = True
 
 
 def segment(
@@ -75,7 +81,7 @@ def segment(
         logged since.
     """
     if (step[1:] > step[:-1]).all() and not any(r is not None for r in file_restarts):
-        return Segmentation(current=np.arange(len(step)))
+        return Segmentation(current=range(len(step)))
     position = np.arange(len(step))
     written_again = np.zeros(len(step), bool)
     written_again[:-1] = step[1:] == step[:-1]
@@ -101,12 +107,14 @@ def segment(
         curve.add(first, last, new_file=first in new_file)
     if len(steps) in restart_at:
         curve.restart(restart_at[len(steps)])
+    current = kept[curve.current()]
     return Segmentation(
-        current=kept[curve.current()],
+        current=current,
         superseded=tuple(kept[indices] for indices in curve.superseded),
         repeated=repeated,
         stray=kept[_joined(curve.stray)],
         restarts=tuple(curve.restarts),
+        settled=curve.settled and _ends_last(current, step),
     )
 
 
@@ -125,6 +133,8 @@ class _Curve:
         self.superseded: list[Indices] = []
         self.stray: list[Indices] = []
         self.restarts: list[int] = []
+        # Whether the stretch that was added last would be taken the same way if it went on.
+        self.settled = True
 
     def current(self) -> Indices:
         return _joined([np.arange(first, stop) for first, stop in self._pieces])
@@ -134,10 +144,14 @@ class _Curve:
         if first == stop:
             return
         step = int(self._steps[first])
+        self.settled = True
         if self._lasts and step <= self._lasts[-1]:
             overlap = int(np.searchsorted(self._steps[first:stop], self._lasts[-1], side="right"))
             jumps_on = overlap < stop - first or overlap == 1
-            if not new_file and jumps_on and overlap < _STRAY_FRACTION * self._replaced(step):
+            few = overlap < _STRAY_FRACTION * self._replaced(step)
+            # What has not come to where the curve was may still do so, and be a stray.
+            self.settled = new_file or not few or overlap < stop - first
+            if not new_file and jumps_on and few:
                 self.stray.append(np.arange(first, first + overlap))
                 first += overlap
             else:
@@ -188,7 +202,13 @@ def _by_step(step: Steps, position: Indices) -> Segmentation:
     last_of_step = np.ones(len(order), bool)
     last_of_step[:-1] = step[order][1:] != step[order][:-1]
     current = position[order[last_of_step]]
-    return Segmentation(current=current, repeated=position[np.sort(order[~last_of_step])])
+    repeated = position[np.sort(order[~last_of_step])]
+    return Segmentation(current=current, repeated=repeated, settled=_ends_last(current, step))
+
+
+def _ends_last(current: Indices, step: Steps) -> bool:
+    """Whether the point that was written last is the end of the curve."""
+    return len(current) > 0 and int(current[-1]) == len(step) - 1
 
 
 def _joined(pieces: list[Indices]) -> Indices:

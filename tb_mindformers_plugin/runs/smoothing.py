@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -32,24 +33,72 @@ def ema(value: npt.NDArray[Any], decay: float) -> Values:
     """
     if not 0 <= decay < 1:
         raise ValueError(f"decay is in [0, 1), got {decay!r}")
+    return ema_from(BEGIN, value, decay)[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class EmaState:
+    """Where the average of a series that grows is to be taken up.
+
+    Attributes:
+      start: index of the first value from which on it has to be computed again.
+      count: how many finite values come before.
+      mean: the average of these, not corrected for its bias.
+    """
+
+    start: int
+    count: int
+    mean: float
+
+
+#: Nothing is known yet.
+BEGIN = EmaState(0, 0, 0.0)
+
+
+def ema_from(state: EmaState, value: npt.NDArray[Any], decay: float) -> tuple[Values, EmaState]:
+    """Returns what `ema` returns of all values, bit for bit, from `state.start` on, and where to go on later.
+
+    Args:
+      state: what the last call returned, of the first of these values and the same decay.
+      value: (n,) all values; those before `state.start` are not looked at.
+      decay: in [0, 1).
+    """
+    if not 0 <= decay < 1:
+        raise ValueError(f"decay is in [0, 1), got {decay!r}")
+    value = value[state.start :]
     finite = np.isfinite(value)
     every = bool(finite.all())
     x = np.asarray(value if every else value[finite], np.float64)
-    mean = _recursion(x, decay)
-    if decay and len(x):
+    if len(x) == 0:
+        return np.full(len(value), np.nan), state
+    mean, before = _recursion(x, decay, state.mean)
+    if decay:
         # The correction is 1 from where decay^i is below half the last bit of it.
-        count = min(len(x), math.ceil(-37.5 / math.log(decay)))
-        # -expm1(n log d) keeps 1 - d^n exact for decays close to 1.
-        mean[:count] /= -np.expm1(np.arange(1, count + 1) * math.log(decay))
+        count = min(len(x), math.ceil(-37.5 / math.log(decay)) - state.count)
+        if count > 0:
+            # -expm1(n log d) keeps 1 - d^n exact for decays close to 1.
+            mean[:count] /= -np.expm1(np.arange(state.count + 1, state.count + count + 1) * math.log(decay))
+    whole = (len(x) - 1) // _BLOCK * _BLOCK  # the last block may be filled up later
+    start = whole if every else int(np.flatnonzero(finite)[whole])
+    state = EmaState(state.start + start, state.count + whole, before)
     if every:
-        return mean
+        return mean, state
     result = np.full(len(value), np.nan)
     result[finite] = mean
-    return result
+    return result, state
 
 
-def _recursion(x: Values, decay: float) -> Values:
-    """m_i = decay m_{i-1} + (1 - decay) x_i: blocks side by side, then the carry from block to block."""
+def _recursion(x: Values, decay: float, before: float) -> tuple[Values, float]:
+    """m_i = decay m_{i-1} + (1 - decay) x_i: blocks side by side, then the carry from block to block.
+
+    Args:
+      x: (n,) finite values, at least one.
+      decay: in [0, 1).
+      before: m_{-1}.
+
+    Returns:
+      (n,) m, and what it was before the last block.
+    """
     blocks = -(-len(x) // _BLOCK)
     padded = x
     if len(x) < blocks * _BLOCK:
@@ -61,13 +110,13 @@ def _recursion(x: Values, decay: float) -> Values:
     scratch = np.empty(blocks)
     for i in range(1, _BLOCK):
         rows[i] += np.multiply(rows[i - 1], decay, out=scratch)
-    carry = np.zeros(blocks)
+    carry = np.empty(blocks)
+    carry[0] = before
     whole = decay**_BLOCK
-    before = 0.0
     for block, end in enumerate(rows[-1].tolist()[:-1], start=1):
         before = end + whole * before
         carry[block] = before
     # Where decay^i is below the last bit of a sum, the carry no longer counts.
     reach = min(_BLOCK, math.ceil(-40 / math.log(decay))) if decay else 0
     rows[:reach] += np.power(decay, np.arange(1, reach + 1))[:, None] * carry
-    return np.ascontiguousarray(rows.T).reshape(-1)[: len(x)]
+    return np.ascontiguousarray(rows.T).reshape(-1)[: len(x)], before

@@ -52,7 +52,7 @@ class RunSummary:
       tags: scalar tags.
       ended: the ``end`` event of the newest start.
       last_wall: latest finite wall time of any record.
-      interval: median seconds between logged points.
+      interval: median seconds between logged points, of the last 10,000.
       seconds_per_step: median of late; None where there are no two steps with a clock that goes forward.
       axes: x axes that it can be drawn on.
       restarts: steps at which it was taken up again.
@@ -120,12 +120,16 @@ def _series(contents: RunContents, role: str, exact: bool) -> SeriesSummary:
     )
 
 
+# So many of the newest points say how long the pauses between them usually are.
+_MANY = 10_000
+
+
 def _interval(contents: RunContents, role: Optional[str]) -> float:
     curve = contents.current(role) if role else None
     if curve is None or len(curve) < 3:
         return 0.0
     # Between the ends of a peeked run lies a gap that is no interval; the median passes over it.
-    gaps = np.diff(curve.wall)
+    gaps = np.diff(curve.wall[-_MANY:])
     gaps = gaps[np.isfinite(gaps)]
     return float(np.median(gaps)) if len(gaps) else 0.0
 
@@ -203,20 +207,19 @@ def _restarts(contents: RunContents) -> Iterator[Text]:
     if first is None:
         return
     found = contents.segmentation(first.tag)
-    points = sum(len(indices) for indices in found.superseded)
     for step in found.restarts:
         yield Text(f"The run was taken up again at step {step:,}.", f"该运行从第 {step:,} 步恢复训练。")
-    if points:
+    if found.superseded:
         yield Text(
-            f"What restarts left behind is shown faint: {points:,} points.",
-            f"被重启取代的 {points:,} 个点以浅色显示。",
+            f"What restarts left behind is shown faint: {found.superseded:,} points.",
+            f"被重启取代的 {found.superseded:,} 个点以浅色显示。",
         )
 
 
 def _points(contents: RunContents) -> Iterator[Text]:
     for role, match in contents.roles.items():
         title = ROLES[role].title
-        stray = len(contents.segmentation(match.tag).stray)
+        stray = contents.segmentation(match.tag).stray
         if stray:
             many = f"{stray} points out of order are" if stray > 1 else "a point out of order is"
             yield Text(
