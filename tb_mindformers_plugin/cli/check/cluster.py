@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import importlib
 import logging
 import time
 from typing import Any, Dict, Iterator, Sequence
@@ -38,7 +39,7 @@ def over_cluster(work: Work, runs: Sequence[str], address: str) -> Iterator[RunR
       ClusterError: the extra is not installed, or there is no scheduler or no worker.
     """
     try:
-        import distributed
+        distributed: Any = importlib.import_module("distributed")  # its types come and go with its versions
     except ImportError as error:
         raise ClusterError(
             "--scheduler needs the extra [cluster]: pip install tb-mindformers-plugin[cluster]"
