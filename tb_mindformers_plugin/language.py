@@ -59,9 +59,11 @@ def times(ratio: float) -> str:
 def number(value: float) -> str:
     """A value as people read it.
 
-    >>> number(2.1988450527191162), number(65536.0), number(1.5e-7)
-    ('2.199', '65,536', '1.5e-07')
+    >>> number(2.1988450527191162), number(65536.0), number(22583.4), number(1.5e-7)
+    ('2.199', '65,536', '22,580', '1.5e-07')
     """
     if math.isfinite(value) and value == int(value) and abs(value) < 1e6:
         return f"{int(value):,}"
+    if 1e4 <= abs(value) < 1e7:
+        return f"{float(f'{value:.4g}'):,.0f}"
     return f"{value:.4g}"

@@ -114,8 +114,12 @@ def _with_leads(run: RunSeries, findings: Sequence[Finding]) -> list[Finding]:
 def _led(run: RunSeries, jump: Finding, explosion: Finding) -> Finding:
     """The jump, with what the grad norm did before it."""
     ratio = float(explosion.evidence["ratio"])
-    steps = jump.peak_step - _rise_began(run, explosion)
-    if steps > 0:
+    began = _rise_began(run, explosion)
+    steps = jump.peak_step - began
+    if steps > _points(run, LEAD_POINTS):  # the peak of a divergence is not the jump's doing
+        en = f" The grad norm jumped at step {began:,}, to {times(ratio)} its level."
+        zh = f" 梯度范数在第 {began:,} 步跳升至平时的 {times(ratio)}。"
+    elif steps > 0:
         plural = "s" if steps != 1 else ""
         en = f" The grad norm led its peak by {steps:,} step{plural}, up to {times(ratio)} its level."
         zh = f" 梯度范数先于峰值 {steps:,} 步上升，最高达平时的 {times(ratio)}。"

@@ -208,7 +208,7 @@ def test_periodic(period, every):
     (found,) = find("loss_periodic", {"loss": (t * every, None, loss)}, RunManifest(steps_per_epoch=period * every))
     assert found.severity == "warning"
     assert abs(found.evidence["period_steps"] - period * every) <= 0.03 * period * every
-    assert "1 epochs" in found.message
+    assert "1 epoch" in found.message
 
 
 def test_quiet_periodic():

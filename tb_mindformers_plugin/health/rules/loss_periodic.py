@@ -262,7 +262,7 @@ def _finding(run: RunSeries, kept: Series, stretch: _Stretch, stop: int, fold: _
     steps = max(round(fold.period * stretch.size * per_point), 1)
     epochs = steps / run.manifest.steps_per_epoch if run.manifest.steps_per_epoch else None
     by_heart = epochs is not None and abs(epochs - 1) < 0.02 and _fell(kept.value) < 0.08
-    en = f" ({epochs:.2g} epochs)" if epochs else ""
+    en = f" ({epochs:.2g} epoch{'' if f'{epochs:.2g}' == '1' else 's'})" if epochs else ""
     zh = f"（{epochs:.2g} 个 epoch）" if epochs else ""
     return kept.finding(
         RULE.id,
