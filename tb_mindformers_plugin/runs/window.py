@@ -77,7 +77,8 @@ def window(
     else:
         edges = _edges(low, high, buckets)
     places = np.searchsorted(x, _as(x, edges))
-    first, last = max(0, int(places[0]) - 1), min(len(x), int(places[-1]) + 1)
+    # Whole buckets and a neighbour; and what lies at or below 0, which is before any edge of a logarithmic axis.
+    first, last = min(first, max(0, int(places[0]) - 1)), min(len(x), int(places[-1]) + 1)
     part = slice(first, last)
     starts = np.unique(np.concatenate([[first], places, [last - 1 if places[-1] < last else last]]))
     starts = starts[(starts >= first) & (starts < last)] - first

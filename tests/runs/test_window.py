@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tb_mindformers_plugin.runs.window import window
@@ -99,6 +99,7 @@ def test_a_logarithmic_axis_without_a_place_for_any_point(last):
 
 
 @given(st.integers(8, 60), st.integers(100, 500), st.floats(-50, 1e5), st.floats(1e-3, 1e6))
+@example(8, 100, -1.0, 2.0)  # half of the points are below 0
 def test_a_logarithmic_window_keeps_its_bounds(buckets, points, begin, width):
     x = np.sort(np.random.default_rng(0).uniform(begin, begin + width, points))
     value = np.random.default_rng(1).normal(size=points).astype(np.float32)
