@@ -21,6 +21,12 @@ export class Address {
     frame.addEventListener?.("pagehide", () => this.flush());
   }
 
+  /** The same page once more: what this browser tab remembers is newer than its address may be. */
+  get reloaded(): boolean {
+    const [entry] = this.page.performance?.getEntriesByType("navigation") ?? [];
+    return (entry as PerformanceNavigationTiming | undefined)?.type === "reload";
+  }
+
   read(): URLSearchParams {
     const said = new URLSearchParams();
     for (const [key, value] of entries(this.page.location.hash)) {

@@ -42,6 +42,13 @@ export function worstFirst(runs: readonly RunInfo[]): RunInfo[] {
 export const remarks = (run: RunInfo): readonly string[] =>
   run.notes.slice(run.findings ? SEVERITIES.reduce((n, s) => n + run.findings![s], 0) : 0);
 
+const RUN = "run:";
+
+/** Whose findings are listed: "selected", "all", or one run's, which may be called like that. */
+export const scopeOf = (run: string): string => RUN + run;
+export const runOf = (scope: string): string | null =>
+  scope.startsWith(RUN) ? scope.slice(RUN.length) : null;
+
 /** Another one where a run has grown. */
 export const versionOf = (run: RunInfo): string =>
   `${run.last_wall_time} ${Math.max(0, ...Object.values(run.roles).map((r) => r.last_step))}`;

@@ -31,7 +31,15 @@ import {
   withRanks,
 } from "./selection";
 import { SparklineFeed } from "./sparklines";
-import { DEFAULT_VIEW, rememberSlots, rememberView, restoreSlots, restoreView, type View } from "./state";
+import {
+  DEFAULT_VIEW,
+  rememberSlots,
+  rememberView,
+  restoreSlots,
+  restoreView,
+  type View,
+  viewOfThisTab,
+} from "./state";
 import { Store } from "./store";
 import { speak, text } from "./text";
 import type { ThemeName } from "./theme";
@@ -62,7 +70,7 @@ export interface SessionState {
   readonly findings: ReadonlyMap<string, readonly Finding[]>;
   /** How many runs' findings are on their way, and why those of some did not come. */
   readonly checking: number;
-  /** Whose findings are listed: "selected", "all", or a run's. */
+  /** Whose findings are listed: as findings.ts has it. */
   readonly findingsOf: string;
   readonly unchecked: ReadonlyMap<string, string>;
   /** Its steps are lit in the chart. */
@@ -174,7 +182,11 @@ export class Session extends Store<SessionState> {
     let { view, slots, ownSlots } = this.state;
     const logdir = answer.searched.logdir;
     if (first) {
-      view = this.viewOf(restoreView(logdir), [...runs.keys()]);
+      const before = this.address.reloaded ? viewOfThisTab(logdir) : {};
+      view =
+        Object.keys(before).length > 0
+          ? { ...DEFAULT_VIEW, ...before }
+          : this.viewOf(restoreView(logdir), [...runs.keys()]);
       slots = restoreSlots(logdir, "colours");
       ownSlots = restoreSlots(logdir, "own-colours");
     }

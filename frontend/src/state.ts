@@ -141,12 +141,15 @@ export function parseView(raw: unknown): Partial<View> {
 const storageKey = (logdir: string, what: string): string =>
   `training_health.${what}.${hashName(logdir).toString(36)}`;
 
-export function restoreView(logdir: string): Partial<View> {
-  return {
-    ...parseView(kept(storageKey(logdir, "view"))),
-    ...parseView(kept(storageKey(logdir, "view"), () => sessionStorage)),
-  };
-}
+/** As it was in this browser tab; empty where it was not open in it yet. */
+export const viewOfThisTab = (logdir: string): Partial<View> =>
+  parseView(kept(storageKey(logdir, "view"), () => sessionStorage));
+
+/** As it was at the last visit. */
+export const restoreView = (logdir: string): Partial<View> => ({
+  ...parseView(kept(storageKey(logdir, "view"))),
+  ...viewOfThisTab(logdir),
+});
 
 export function rememberView(logdir: string, view: View): void {
   keep(storageKey(logdir, "view"), view, () => sessionStorage);

@@ -72,6 +72,15 @@ describe("the address", () => {
     expect([...address(page("#x=wall", other)).read()]).toEqual([["x", "wall"]]);
   });
 
+  it.each([
+    ["reload", true],
+    ["navigate", false],
+  ])("is older than what this browser tab remembers after a %s: %s", (type, reloaded) => {
+    const frame = { ...page(""), performance: { getEntriesByType: () => [{ type }] } };
+    frame.parent = frame;
+    expect(address(frame).reloaded).toBe(reloaded);
+  });
+
   it("is written once for many changes", () => {
     const frame = page("");
     const replace = vi.spyOn(frame.history, "replaceState");
