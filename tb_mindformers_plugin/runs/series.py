@@ -84,6 +84,8 @@ class _Strand:
         new = column.picked(slice(old, None))
         if int(new.step[0]) <= self.last or not (new.step[1:] > new.step[:-1]).all():
             return None
+        if self.rest and column.value.dtype != self.rest[0].value.dtype:
+            return None  # the file holds values by now that take a wider type, and all segments have one type
         curve = self.curve.longer(new.arrays) if self.copied else Growing(column.arrays)
         return dataclasses.replace(self, points=points, last=int(new.step[-1]), curve=curve)
 
