@@ -175,12 +175,12 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
     @_route("GET")
     def findings_route(self, request: Request) -> Response:
         """``GET findings``."""
-        run, language = parse_findings_request(request.args)
+        asked = parse_findings_request(request.args)
         self._store.refresh(_FRESH_SECONDS)
         try:
-            return _json(request, run_findings(self._store, self._diagnoses, run, language))
-        except KeyError:
-            return _error(request, 404, f"there is no run {run!r}", "GET runs lists the names")
+            return _json(request, run_findings(self._store, self._diagnoses, asked))
+        except KeyError as error:
+            return _error(request, 404, f"there is no run {error.args[0]!r}", "GET runs lists the names")
 
     @_route("GET")
     def compare_route(self, request: Request) -> Response:

@@ -25,36 +25,48 @@ class Diagnoses:
 
     def __init__(self, parameters: Optional[Parameters] = None) -> None:
         self.parameters: Parameters = parameters or {}
-        self._known: Dict[str, Tuple[RunSummary, int, List[Finding]]] = {}
+        # (run, baseline) -> what they and the run's silence were, and what was found.
+        self._known: Dict[Tuple[str, Optional[str]], Tuple[RunSummary, Optional[RunSummary], int, List[Finding]]] = {}
         # The tab asks for the listing and for findings at once: who comes second waits for what the first finds.
         self._locks: DefaultDict[str, threading.Lock] = collections.defaultdict(threading.Lock)
 
-    def of(self, store: Store, summary: RunSummary, now: Optional[float] = None) -> Optional[List[Finding]]:
+    def of(
+        self,
+        store: Store,
+        summary: RunSummary,
+        now: Optional[float] = None,
+        baseline: Optional[RunSummary] = None,
+    ) -> Optional[List[Finding]]:
         """Returns the findings of a run; None for one that was only peeked into: nothing is known of it yet.
 
         Args:
-          store: where the run is.
+          store: where the runs are.
           summary: of the run, as the store has it.
           now: seconds since the Unix epoch, for what is told from the run's age.
+          baseline: of the run that it is compared with; of itself there is nothing to compare.
         """
         if not summary.exact:
             return None
+        if baseline is not None and baseline.name == summary.name:
+            baseline = None
+        names = summary.name, None if baseline is None else baseline.name
         silence = self._silence(summary, now)
         with self._locks[summary.name]:
-            known = self._known.get(summary.name)
-            if known is None or known[0] is not summary or known[1] != silence:
+            known = self._known.get(names)
+            if known is None or known[0] is not summary or known[1] is not baseline or known[2] != silence:
                 try:
-                    contents = store.load([summary.name])[summary.name]
-                except KeyError:  # the run is gone since
+                    loaded = store.load([name for name in names if name is not None])
+                except KeyError:  # a run is gone since
                     return None
-                known = summary, silence, diagnose(contents, self.parameters, now)
-                self._known[summary.name] = known
-            return known[2]
+                reference = None if baseline is None else loaded[baseline.name]
+                known = summary, baseline, silence, diagnose(loaded[summary.name], self.parameters, now, reference)
+                self._known[names] = known
+            return known[3]
 
     def forget_others(self, names: Iterable[str]) -> None:
         """Forgets runs that are not among `names`."""
         kept = set(names)
-        self._known = {name: known for name, known in self._known.items() if name in kept}
+        self._known = {names: known for names, known in self._known.items() if names[0] in kept}
 
     def _silence(self, summary: RunSummary, now: Optional[float]) -> int:
         """How silent a run is, in the steps that make a difference to rule `stalled`."""

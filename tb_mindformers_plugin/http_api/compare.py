@@ -21,10 +21,24 @@ from tb_mindformers_plugin.http_api.request import (
     parse_language,
 )
 from tb_mindformers_plugin.roles import ROLES
+from tb_mindformers_plugin.runs.smoothing import ema
 from tb_mindformers_plugin.runs.store import Store
 from tb_mindformers_plugin.runs.window import window
 
-PARAMETERS = ("baseline", "run", "role", "x", "tolerance", "absolute", "points", "from", "to", "buckets", "lang")
+PARAMETERS = (
+    "baseline",
+    "run",
+    "role",
+    "x",
+    "tolerance",
+    "absolute",
+    "points",
+    "from",
+    "to",
+    "buckets",
+    "smoothing",
+    "lang",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +53,7 @@ class CompareRequest:
     start: Optional[float]
     stop: Optional[float]
     buckets: int
+    smoothing: float
     language: str
 
 
@@ -64,6 +79,9 @@ def parse_compare_request(arguments: Mapping[str, str]) -> CompareRequest:
     buckets = _whole(arguments, "buckets", 2000)
     if not FEWEST_BUCKETS <= buckets <= MOST_BUCKETS:
         raise BadRequestError(f"parameter 'buckets' is {buckets}", f"it is from {FEWEST_BUCKETS} to {MOST_BUCKETS}")
+    smoothing = _number(arguments, "smoothing", 0.0)
+    if not 0 <= smoothing < 1:
+        raise BadRequestError(f"parameter 'smoothing' is {smoothing:g}", "it is from 0 up to, but not including, 1")
     return CompareRequest(
         run=arguments["run"],
         baseline=arguments["baseline"],
@@ -73,6 +91,7 @@ def parse_compare_request(arguments: Mapping[str, str]) -> CompareRequest:
         start=start,
         stop=stop,
         buckets=buckets,
+        smoothing=smoothing,
         language=parse_language(arguments),
     )
 
@@ -92,19 +111,24 @@ def run_comparison(store: Store, request: CompareRequest) -> dict[str, Any]:
     pairs = found.pairs
 
     def column(values: npt.NDArray[np.float64]) -> dict[str, Any]:
-        part = window(pairs.position, values, None, request.start, request.stop, request.buckets)
+        smoothed = ema(values, request.smoothing) if request.smoothing else None
+        part = window(pairs.position, values, smoothed, request.start, request.stop, request.buckets)
         return {
             "raw": part.raw,
             "x": numbers(part.x),
             "min": numbers(part.minimum),
             "max": numbers(part.maximum),
             "last": numbers(part.last),
+            "smoothed": None if part.smoothed is None else numbers(part.smoothed),
         }
 
     with np.errstate(all="ignore"):
         difference = pairs.value - pairs.baseline
+    errors = found.errors
+    places = {"first_beyond": errors.first_beyond, "parted": errors.parted, "worst": errors.worst}
     return {
         **found.to_dict(request.run, request.baseline, request.language),
+        "at": {name: None if place is None else float(pairs.position[place]) for name, place in places.items()},
         "difference": column(difference),
         "relative_error": column(relative_error(pairs.value, pairs.baseline)),
     }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+import dataclasses
+from typing import Any, Mapping, Optional
 
 from tb_mindformers_plugin.health import diagnose
 from tb_mindformers_plugin.health.diagnoses import Diagnoses
@@ -12,11 +13,20 @@ from tb_mindformers_plugin.runs.axes import available, positions_of_steps
 from tb_mindformers_plugin.runs.contents import RunContents
 from tb_mindformers_plugin.runs.store import Store
 
-PARAMETERS = ("run", "lang")
+PARAMETERS = ("run", "baseline", "lang")
 
 
-def parse_findings_request(arguments: Mapping[str, str]) -> tuple[str, str]:
-    """Returns the run's name and the language that are asked for.
+@dataclasses.dataclass(frozen=True)
+class FindingsRequest:
+    """Whose findings are asked for; fields as in docs/http-api.md."""
+
+    run: str
+    baseline: Optional[str]
+    language: str
+
+
+def parse_findings_request(arguments: Mapping[str, str]) -> FindingsRequest:
+    """Returns what is asked for.
 
     Raises:
       BadRequestError: a parameter is missing, unknown or wrong.
@@ -25,22 +35,26 @@ def parse_findings_request(arguments: Mapping[str, str]) -> tuple[str, str]:
     run = arguments.get("run")
     if run is None:
         raise BadRequestError("parameter 'run' is missing", "ask for findings?run=NAME, a name that GET runs lists")
-    return run, parse_language(arguments)
+    return FindingsRequest(run, arguments.get("baseline"), parse_language(arguments))
 
 
-def run_findings(store: Store, diagnoses: Diagnoses, run: str, language: str) -> dict[str, Any]:
+def run_findings(store: Store, diagnoses: Diagnoses, asked: FindingsRequest) -> dict[str, Any]:
     """Returns the answer to ``GET findings`` (docs/http-api.md), of the store as last refreshed.
 
     Raises:
       KeyError: there is no such run.
     """
-    contents = store.load([run])[run]
-    # Read now, it is known exactly; it was diagnosed already where it was listed so.
-    summary = next((summary for summary in store.summaries() if summary.name == run), None)
-    found = diagnoses.of(store, summary) if summary is not None else None
+    run, baseline = asked.run, None if asked.baseline == asked.run else asked.baseline
+    loaded = store.load([run] if baseline is None else [run, baseline])
+    contents, reference = loaded[run], None if baseline is None else loaded[baseline]
+    # Read now, they are known exactly; the run was diagnosed already where it was listed so.
+    known = {summary.name: summary for summary in store.summaries()}
+    found = None
+    if run in known and (baseline is None or baseline in known):
+        found = diagnoses.of(store, known[run], baseline=None if baseline is None else known[baseline])
     if found is None:
-        found = diagnose(contents, diagnoses.parameters)
-    return {"findings": [{**one.to_dict(run, language), "at": _places(contents, one)} for one in found]}
+        found = diagnose(contents, diagnoses.parameters, baseline=reference)
+    return {"findings": [{**one.to_dict(run, asked.language), "at": _places(contents, one)} for one in found]}
 
 
 def _places(contents: RunContents, finding: Finding) -> dict[str, list[float]]:

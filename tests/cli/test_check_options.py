@@ -47,6 +47,23 @@ def test_rules_can_be_changed(logs, tmp_path):
     assert check(run, "--rules", rules, "--set", "loss_spike.rise=0.5").exit_code == 1
 
 
+def test_against_a_baseline(logs):
+    answer = json.loads(check(logs, "--baseline", "a good 0", "--json", "--jobs", "1").stdout)
+    parted = {
+        run["run"]: [f["first_step"] for f in run["findings"] if f["rule"] == "baseline_divergence"]
+        for run in answer["runs"]
+    }
+    assert parted["a good 0"] == []  # itself
+    assert parted["a good 1"]  # another seed
+    assert not any(
+        f["rule"] == "baseline_divergence"
+        for run in json.loads(check(logs, "--json").stdout)["runs"]
+        for f in run["findings"]
+    )
+    # Other processes say the same.
+    assert json.loads(check(logs, "--baseline", "a good 0", "--json", "--jobs", "2").stdout) == answer
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -58,6 +75,7 @@ def test_rules_can_be_changed(logs, tmp_path):
         (["--watch", "--jobs", "2"], "leave out --jobs and --scheduler"),
         (["--watch", "--scheduler", "tcp://127.0.0.1:1"], "leave out --jobs and --scheduler"),
         (["--scheduler", "tcp://127.0.0.1:1", "--jobs", "2"], "give --jobs or --scheduler, not both"),
+        (["--baseline", "a good 9"], "there is no run 'a good 9'"),
         (["--interval", "0"], "0.0 is not in the range"),
         (["--interval", "nan"], "nan is no number of seconds"),
         (["--interval", "1e9"], "is not in the range"),

@@ -205,6 +205,19 @@ def test_json_lines(tmp_path, watched, ending):
 
 
 @pytest.mark.processes
+def test_against_a_baseline(tmp_path, watched):
+    loss = command.noise(300)
+    command.write(tmp_path / "base", loss)
+    run = Training(tmp_path / "run")
+    run.log((2.2, 200))
+    watch = watched("--baseline", "base")
+    (*_, said) = watch.line("baseline_divergence")
+    assert "step" in said
+    run.end()
+    assert watch.interrupt()[1] == 1
+
+
+@pytest.mark.processes
 def test_status_at_the_end(tmp_path, watched):
     command.write(tmp_path / "good", command.noise(300))
     watch = watched(logdir=tmp_path / "good")

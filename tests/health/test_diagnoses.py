@@ -94,6 +94,28 @@ def test_several_threads_diagnose_a_run_once(tmp_path, asked):
     assert len(asked) == 1
 
 
+def test_a_baseline_that_grows_is_compared_anew(tmp_path, asked):
+    def points(steps, level):
+        return [event_bytes.scalars(step, loss=level) for step in steps]
+
+    base = event_bytes.write(tmp_path / "base", *points(range(10), 2.0))
+    event_bytes.write(tmp_path / "run", *points(range(10), 2.0), *points(range(10, 40), 3.0))
+    store, diagnoses = open_logdir(str(tmp_path)), Diagnoses()
+
+    def found(run):
+        store.refresh()
+        summaries = {summary.name: summary for summary in store.summaries(read_all=True)}
+        return [f.rule for f in diagnoses.of(store, summaries[run], baseline=summaries["base"])]
+
+    assert found("run") == found("run") == []  # as far as the baseline goes they are the same
+    assert found("base") == []
+    assert len(asked) == 2
+    with open(base, "ab") as file:
+        file.write(b"".join(points(range(10, 40), 2.0)))
+    assert found("run") == found("run") == ["baseline_divergence"]
+    assert len(asked) == 3
+
+
 @st.composite
 def growths(draw):
     """Ways in which a run grows: (what happens, points, seed)."""

@@ -68,6 +68,18 @@ def test_its_window_keeps_the_extremes(get):
     assert part["difference"]["x"] == [*range(249, 262)]
 
 
+def test_smoothed_curves_and_places(get):
+    _, said = get("?baseline=base&run=other&smoothing=0.9&x=step")
+    assert said["at"] == {"first_beyond": 200, "parted": 200, "worst": said["errors"]["worst_step"]}
+    error = said["relative_error"]
+    # Bias-corrected: ten points of 0.5 after 200 of 0.
+    assert error["smoothed"][209] == pytest.approx(0.5 * (1 - 0.9**10), rel=1e-3)
+    assert error["last"][209] == pytest.approx(0.5, rel=1e-5)
+    assert get("?baseline=base&run=other")[1]["difference"]["smoothed"] is None
+    _, same = get("?baseline=base&run=base")
+    assert same["at"]["parted"] is None
+
+
 def test_a_run_that_became_nan(get):
     status, said = get("?baseline=base&run=broken")
     assert status == 200
@@ -94,6 +106,7 @@ def test_chinese(get):
         ("?baseline=base&run=other&points=1.5", 400, "'points' is 1.5"),
         ("?baseline=base&run=other&buckets=1", 400, "'buckets' is 1"),
         ("?baseline=base&run=other&from=2&to=1", 400, "behind"),
+        ("?baseline=base&run=other&smoothing=1", 400, "'smoothing' is 1"),
         ("?baseline=base&run=other&lang=fr", 400, "'lang' is 'fr'"),
         ("?baseline=base&run=other&x=samples&colour=red", 400, "'colour' is unknown"),
     ],

@@ -23,6 +23,9 @@ def get(tmp_path):
         for step, value in enumerate(loss):
             writer.log(step, loss=value, wall_time=1e9 + step)
         writer.log(400, loss=float("inf"), wall_time=1e9 + 400)
+    with HealthWriter(tmp_path / "left") as writer:
+        for step, value in enumerate(loss):
+            writer.log(step, loss=value * (1.2 if step >= 100 else 1), wall_time=1e9 + step)
     flags = SimpleNamespace(logdir=str(tmp_path), logdir_spec="")
     apps = TrainingHealthLoader().load(base_plugin.TBContext(logdir=str(tmp_path), flags=flags)).get_plugin_apps()
 
@@ -49,6 +52,16 @@ def test_findings_worst_first(get):
     assert found[1]["evidence"]["recovered"] is True
 
 
+def test_against_a_baseline(get):
+    found = json.loads(get("?run=left&baseline=run").get_data(as_text=True))["findings"]
+    parted = [f for f in found if f["rule"] == "baseline_divergence"]
+    assert [(f["severity"], f["first_step"], f["last_step"]) for f in parted] == [("warning", 100, 399)]
+    assert "at step 100" in parted[0]["message"]
+    for query in ("?run=left", "?run=left&baseline=left", "?run=run&baseline=run"):
+        found = json.loads(get(query).get_data(as_text=True))["findings"]
+        assert not any(f["rule"] == "baseline_divergence" for f in found)
+
+
 def test_chinese(get):
     found = json.loads(get("?run=run&lang=zh").get_data(as_text=True))["findings"]
     assert "损失" in found[0]["message"]
@@ -62,6 +75,7 @@ def test_chinese(get):
         ("?run=run&lang=fr", 400, "'lang' is 'fr'"),
         ("?run=run&role=loss", 400, "'role' is unknown"),
         ("?run=nowhere", 404, "no run 'nowhere'"),
+        ("?run=run&baseline=nowhere", 404, "no run 'nowhere'"),
     ],
 )
 def test_what_is_wrong_is_said(get, query, status, words):

@@ -20,7 +20,7 @@ from tb_mindformers_plugin.cli.check.examine import RunReport, absolute, check_i
 from tb_mindformers_plugin.cli.check.news import JsonLines, Terminal
 from tb_mindformers_plugin.cli.check.processes import in_turn, over_processes, worthwhile
 from tb_mindformers_plugin.cli.check.watch import watch
-from tb_mindformers_plugin.cli.choice import rule_options
+from tb_mindformers_plugin.cli.choice import chosen_runs, rule_options
 from tb_mindformers_plugin.health.diagnoses import Diagnoses
 from tb_mindformers_plugin.health.finding import LANGUAGES, SEVERITIES
 from tb_mindformers_plugin.health.parameters import Change, Parameters, changed
@@ -51,6 +51,7 @@ def _finite(context: click.Context, parameter: click.Parameter, value: float) ->
 )
 @click.option("--lang", type=click.Choice(LANGUAGES), default="en", show_default=True, help="Language of the findings.")
 @rule_options
+@click.option("--baseline", metavar="RUN", help="Compare the others with this run: rule baseline_divergence.")
 @click.option("--watch", "watching", is_flag=True, help="Follow LOGDIR and tell each new finding once; Ctrl-C ends it.")
 @click.option(
     "--interval",
@@ -69,6 +70,7 @@ def check(
     lang: str,
     settings: List[Change],
     rules: List[Change],
+    baseline: Optional[str],
     watching: bool,
     interval: float,
     jobs: Optional[int],
@@ -86,11 +88,12 @@ def check(
     parameters = changed([*rules, *settings])
     try:
         store = open_logdir(logdir)
+        _check_baseline(store, baseline, logdir)
         if watching:
-            verdicts = _watch(store, parameters, interval, as_json, lang)
+            verdicts = _watch(store, parameters, interval, as_json, lang, baseline)
             errors = 0
         else:
-            reports = _check(store, parameters, lang, jobs, scheduler)
+            reports = _check(store, parameters, lang, baseline, jobs, scheduler)
             _print(reports, as_json, lang)
             verdicts = [report.verdict for report in reports if report.verdict]
             errors = len(reports) - len(verdicts)
@@ -105,14 +108,28 @@ def check(
     sys.exit(2 if errors else 1 if any(found in failing for found in verdicts) else 0)
 
 
+def _check_baseline(store: RunStore, baseline: Optional[str], logdir: str) -> None:
+    if baseline is None:
+        return
+    try:
+        chosen_runs(store, [baseline], logdir)
+    except ValueError as error:
+        _fail(str(error))
+
+
 def _check(
-    store: RunStore, parameters: Parameters, lang: str, jobs: Optional[int], scheduler: Optional[str]
+    store: RunStore,
+    parameters: Parameters,
+    lang: str,
+    baseline: Optional[str],
+    jobs: Optional[int],
+    scheduler: Optional[str],
 ) -> List[RunReport]:
     """Checks all runs; returns their reports in the order of a listing."""
     summaries = store.summaries()
     shown = fold_ranks([summary for summary in summaries if summary.roles or summary.has_manifest])
     runs = [job.shown.name for job in shown]
-    wanted: Dict[str, Any] = {"parameters": parameters, "lang": lang, "now": time.time()}
+    wanted: Dict[str, Any] = {"parameters": parameters, "lang": lang, "now": time.time(), "baseline": baseline}
     elsewhere = partial(check_run, absolute(store), **wanted)
     processes = jobs or worthwhile([store.runs[run].size for run in runs])
     if scheduler is not None:
@@ -150,11 +167,13 @@ def _print(reports: Sequence[RunReport], as_json: bool, lang: str) -> None:
         click.echo(f"tb-health check: {report.run} was not checked: {report.error}", err=True)
 
 
-def _watch(store: RunStore, parameters: Parameters, interval: float, as_json: bool, lang: str) -> List[str]:
+def _watch(
+    store: RunStore, parameters: Parameters, interval: float, as_json: bool, lang: str, baseline: Optional[str]
+) -> List[str]:
     """Follows the runs until it is interrupted; returns their verdicts."""
     with Ending() as ending:
         tells = JsonLines(lang) if as_json else Terminal(lang, interval)
-        verdicts = watch(store, Diagnoses(parameters), interval, tells, ending.sleep)
+        verdicts = watch(store, Diagnoses(parameters), interval, tells, ending.sleep, baseline)
     tells.end(verdicts)
     return list(verdicts.values())
 

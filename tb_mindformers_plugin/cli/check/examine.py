@@ -72,20 +72,28 @@ def drawn(contents: RunContents, finding: Finding) -> str:
     return sparkline(curve.step, curve.value.astype(np.float64), finding.first_step, finding.last_step)
 
 
-def check_in(store: RunStore, run: str, parameters: Parameters, lang: str, now: float) -> RunReport:
+def check_in(
+    store: RunStore, run: str, parameters: Parameters, lang: str, now: float, baseline: Optional[str] = None
+) -> RunReport:
     """Checks one run of an open logdir. Never raises: what goes wrong is the report's error."""
-    if run not in store.runs:
-        return failed(run, "the run is gone")
+    for name in (run, baseline):
+        if name is not None and name not in store.runs:
+            return failed(run, "the run is gone" if name == run else f"its baseline {name!r} is gone")
     try:
         contents = store.load([run])[run]
-        found = report(run, contents, diagnose(contents, parameters, now), lang)
-        store.runs[run].drop()  # it is not looked at again
+        # Of itself there is nothing to compare.
+        reference = None if baseline is None or baseline == run else store.load([baseline])[baseline]
+        found = report(run, contents, diagnose(contents, parameters, now, reference), lang)
+        if run != baseline:
+            store.runs[run].drop()  # it is not looked at again
         return found
     except Exception as error:  # one run that nobody foresaw must not cost the others their report
         return failed(run, f"{type(error).__name__}: {error}")
 
 
-def check_run(logdir: str, run: str, parameters: Parameters, lang: str, now: float) -> RunReport:
+def check_run(
+    logdir: str, run: str, parameters: Parameters, lang: str, now: float, baseline: Optional[str] = None
+) -> RunReport:
     """Checks one run of a logdir. Never raises: what goes wrong is the report's error.
 
     Args:
@@ -94,12 +102,13 @@ def check_run(logdir: str, run: str, parameters: Parameters, lang: str, now: flo
       parameters: rule id -> parameters, where they are not the defaults; None: the rule is off.
       lang: language of the findings.
       now: seconds since the Unix epoch.
+      baseline: name of the run of that logdir to compare it with, if any.
     """
     try:
         store = _opened(logdir, now)
     except OSError as error:
         return failed(run, str(error))
-    return check_in(store, run, parameters, lang, now)
+    return check_in(store, run, parameters, lang, now, baseline)
 
 
 @functools.lru_cache(maxsize=1)

@@ -101,7 +101,12 @@ class Tells(Protocol):
 
 
 def watch(
-    store: Store, diagnoses: Diagnoses, interval: float, tells: Tells, sleep: Callable[[float], bool]
+    store: Store,
+    diagnoses: Diagnoses,
+    interval: float,
+    tells: Tells,
+    sleep: Callable[[float], bool],
+    baseline: Optional[str] = None,
 ) -> Mapping[str, str]:
     """Tells what is new, until it is to end.
 
@@ -111,32 +116,41 @@ def watch(
       interval: seconds between looks.
       tells: where news goes.
       sleep: waits so many seconds; says whether to go on.
+      baseline: name of the run that the others are compared with, if any.
 
     Returns:
       run -> verdict, as last looked at.
     """
     followed = Followed()
     verdicts: Dict[str, str] = {}
-    _look(store, diagnoses, followed, verdicts, tells)
+    _look(store, diagnoses, followed, verdicts, tells, baseline)
     while sleep(interval):
         store.refresh()
-        _look(store, diagnoses, followed, verdicts, tells)
+        _look(store, diagnoses, followed, verdicts, tells, baseline)
     return verdicts
 
 
-def _look(store: Store, diagnoses: Diagnoses, followed: Followed, verdicts: Dict[str, str], tells: Tells) -> None:
+def _look(
+    store: Store,
+    diagnoses: Diagnoses,
+    followed: Followed,
+    verdicts: Dict[str, str],
+    tells: Tells,
+    baseline: Optional[str],
+) -> None:
     summaries = store.summaries(read_all=True)
     jobs = fold_ranks([summary for summary in summaries if summary.roles or summary.has_manifest])
     names = [job.shown.name for job in jobs]
     diagnoses.forget_others(names)
     for gone in set(verdicts) - set(names):
         del verdicts[gone]
+    reference = next((summary for summary in summaries if summary.name == baseline), None)
     fresh = [name for name in names if name not in verdicts]
     if fresh:
         tells.runs(fresh)
     for job in jobs:
         name = job.shown.name
-        found = diagnoses.of(store, job.shown, time.time())
+        found = diagnoses.of(store, job.shown, time.time(), reference)
         if found is None:
             continue
         verdicts[name] = verdict(found)
