@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 import sys
 
@@ -10,6 +11,15 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 from checkout import ROOT  # the line above makes it importable
+
+with contextlib.suppress(ImportError):  # not where MindSpore's tests alone run
+    import hypothesis
+
+    # How long an example takes says more of the machine than of the code.
+    hypothesis.settings.register_profile(
+        "patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    )
+    hypothesis.settings.load_profile("patient")
 
 
 def pytest_addoption(parser):
