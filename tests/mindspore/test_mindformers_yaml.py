@@ -12,6 +12,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 from mindformers.core import MFLossMonitor
+from mindformers.tools import MindFormerModuleType, MindFormerRegister
 from mindspore import Tensor
 from mindspore.mindrecord import FileWriter
 from run_reading import read_histograms, read_run, read_scalars
@@ -115,6 +116,11 @@ def directory(tmp_path_factory):
         evaluated=evaluated,
     )
     return directory
+
+
+def test_importing_the_package_after_mindformers_registers_the_callback():
+    registered = MindFormerRegister.get_cls(MindFormerModuleType.CALLBACK, "TrainingHealthCallback")
+    assert registered is TrainingHealthCallback
 
 
 TAGS = {
