@@ -25,7 +25,7 @@ from mindspore.train import Callback, Model
 
 from tb_mindformers_plugin import GradNormTrainOneStepCell, TrainingHealthCallback
 
-_GOAL = 1.01
+_GOAL_PERCENT = 1.0
 _BATCH = 64
 _STRETCH = 20  # steps: two that are logged
 
@@ -50,7 +50,9 @@ class Turns(Callback):  # type: ignore[misc]
         self._callback = callback
         self._stretch = 0
         self._began: Optional[tuple[float, float]] = None
+        self._inside = 0.0
         self.spent: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
+        self.inside: list[float] = []
 
     def __enter__(self) -> Turns:
         self._callback.__enter__()
@@ -71,11 +73,16 @@ class Turns(Callback):  # type: ignore[misc]
         """Calls, or does not, and takes the time at the end of a stretch."""
         takes_part = self._takes_part()
         if takes_part:
+            began = time.thread_time()
             self._callback.on_train_step_end(run_context)
+            self._inside += time.thread_time() - began
         if run_context.original_args()["cur_step_num"] % _STRETCH == 0:
             now = time.perf_counter(), time.process_time()
             if self._began is not None:
                 self.spent[takes_part].append((now[0] - self._began[0], now[1] - self._began[1]))
+                if takes_part:
+                    self.inside.append(self._inside)
+            self._inside = 0.0
             self._began = now
             self._stretch += 1
 
@@ -101,10 +108,12 @@ def tables(pairs: int) -> list[Table]:
     table = Table(
         "P9",
         "a training with and without the callback at every 10th step",
-        ("net", "what", "ms a step without", "time to without", "CPU time to without", "goal"),
+        ("net", "what", "ms a step without", "time to without", "CPU time to without", "in the callback", "goal"),
         (
             f"Graph mode on a CPU; medians of {pairs} pairs of {_STRETCH} steps each, in turns in one training; "
             "in brackets the quartiles of the pairs.",
+            "In the callback: CPU time of the training thread there, to all CPU time of the stretch without it. It does not "
+            "depend on the machine's other work, and the goal is judged by it.",
         ),
     )
     for name, (width, depth) in _NETS.items():
@@ -116,9 +125,16 @@ def tables(pairs: int) -> list[Table]:
             rows = list(zip(turns.spent[True], turns.spent[False]))
             elapsed, cpu = ([with_it[i] / without[i] for with_it, without in rows] for i in (0, 1))
             step = statistics.median(without[0] for _, without in rows) / _STRETCH
-            goal = at_most(round(statistics.median(elapsed), 3), _GOAL) if what == "callback" else None
+            inside = statistics.median(turns.inside) / statistics.median(without[1] for _, without in rows)
+            goal = at_most(100 * inside, _GOAL_PERCENT, " %") if what == "callback" else None
             table.add(
-                f"{name}: {depth} x {width}", what, f"{step * 1e3:.3g}", _quartiles(elapsed), _quartiles(cpu), goal
+                f"{name}: {depth} x {width}",
+                what,
+                f"{step * 1e3:.3g}",
+                _quartiles(elapsed),
+                _quartiles(cpu),
+                f"{100 * inside:.2g} %",
+                goal,
             )
     return [table]
 
