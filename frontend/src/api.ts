@@ -99,6 +99,80 @@ export interface SeriesQuery {
   readonly smoothing: number;
 }
 
+/** What is to be compared, and which window of it is to be drawn; docs/http-api.md. */
+export interface CompareQuery {
+  readonly baseline: string;
+  readonly run: string;
+  readonly role: Role;
+  readonly x: XAxis;
+  readonly tolerance: number;
+  readonly from: number | null;
+  readonly to: number | null;
+  readonly buckets: number;
+  readonly smoothing: number;
+  readonly lang: Language;
+}
+
+/** A window of one curve; what is not finite is null. */
+export interface ComparedCurve {
+  readonly raw: boolean;
+  readonly x: readonly number[];
+  readonly min: readonly (number | null)[];
+  readonly max: readonly (number | null)[];
+  readonly last: readonly (number | null)[];
+  readonly smoothed: readonly (number | null)[] | null;
+}
+
+export interface Setting {
+  readonly name: string;
+  /** Any JSON; null where the run does not say. */
+  readonly value: unknown;
+  readonly baseline: unknown;
+}
+
+/** A run against its baseline. */
+export interface Comparison {
+  readonly verdict: "same" | "ratio" | "offset" | "differs";
+  readonly title: string;
+  readonly message: string;
+  readonly notes: readonly string[];
+  readonly errors: { readonly points: number; readonly parted_step: number | null };
+  /** Where those steps lie on the x axis. */
+  readonly at: { readonly parted: number | null };
+  readonly lr: {
+    readonly same: boolean;
+    readonly first_step: number | null;
+    readonly run: JsonNumber;
+    readonly baseline: JsonNumber;
+  } | null;
+  readonly seconds_per_step: { readonly run: number; readonly baseline: number } | null;
+  readonly settings: readonly Setting[];
+  readonly difference: ComparedCurve;
+  readonly relative_error: ComparedCurve;
+}
+
+/** A chart of Custom Scalars, and what it will draw. */
+export interface LayoutChart {
+  readonly title: string;
+  readonly kind: "lines" | "margin";
+  readonly roles: readonly Role[];
+  readonly tags: readonly string[];
+  readonly runs: Readonly<Record<string, readonly string[]>>;
+  /** What it will draw besides, because the tag plays another role there. */
+  readonly strangers: Readonly<Record<string, readonly string[]>>;
+}
+
+export interface LayoutPreview {
+  readonly categories: readonly {
+    readonly title: string;
+    readonly closed: boolean;
+    readonly charts: readonly LayoutChart[];
+  }[];
+  readonly file: { readonly name: string; readonly base64: string };
+  /** Null where TensorBoard has no log directory. */
+  readonly command: string | null;
+}
+
 export class ApiError extends Error {
   constructor(
     message: string,
@@ -113,7 +187,14 @@ export class ApiError extends Error {
 export interface Api {
   runs(language: Language, signal: AbortSignal): Promise<RunsAnswer>;
   series(query: SeriesQuery, signal: AbortSignal): Promise<SeriesAnswer>;
-  findings(run: string, language: Language, signal: AbortSignal): Promise<readonly Finding[]>;
+  findings(
+    run: string,
+    baseline: string | null,
+    language: Language,
+    signal: AbortSignal,
+  ): Promise<readonly Finding[]>;
+  compare(query: CompareQuery, signal: AbortSignal): Promise<Comparison>;
+  layout(signal: AbortSignal): Promise<LayoutPreview>;
   /** Where all points of these runs are to be had as a file. */
   exportUrl(runs: readonly string[], format: "csv" | "json"): string;
 }
@@ -138,10 +219,21 @@ export function createApi(base: URL, fetcher: typeof fetch = (...a) => fetch(...
       });
       return readable(async () => decodeSeries(await response.arrayBuffer()));
     },
-    async findings(run, language, signal) {
-      const url = new URL(`findings?${new URLSearchParams({ run, lang: language })}`, base);
+    async findings(run, baseline, language, signal) {
+      const asked = new URLSearchParams({ run, ...(baseline !== null && { baseline }), lang: language });
+      const url = new URL(`findings?${asked}`, base);
       const response = await ask(fetcher, url, { signal });
       return readable(async () => findingsOf(await response.json()));
+    },
+    async compare(query, signal) {
+      const said = Object.entries(query).filter(([, value]) => value !== null);
+      const asked = new URLSearchParams(said.map(([key, value]) => [key, String(value)]));
+      const response = await ask(fetcher, new URL(`compare?${asked}`, base), { signal });
+      return readable(() => response.json());
+    },
+    async layout(signal) {
+      const response = await ask(fetcher, new URL("layout", base), { signal });
+      return readable(() => response.json());
     },
     exportUrl(runs, format) {
       const query = new URLSearchParams(runs.map((run) => ["run", run]));

@@ -18,6 +18,7 @@ const AT_ONCE = 2;
 export class Checkup {
   private readonly known = new Map<string, { version: string; findings: readonly Finding[] }>();
   private readonly failed = new Map<string, { version: string; why: string }>();
+  private baseline: string | null = null;
   private queue: { run: string; version: string; language: Language }[] = [];
   private readonly underway = new Map<string, { version: string; abort: AbortController }>();
 
@@ -27,8 +28,10 @@ export class Checkup {
   ) {}
 
   /** From now on these runs matter; what is known of others is kept for when they do again. */
-  want(runs: readonly RunInfo[], language: Language): void {
-    const versions = new Map(runs.map((run) => [run.run, `${language} ${versionOf(run)}`]));
+  want(runs: readonly RunInfo[], language: Language, baseline: RunInfo | null = null): void {
+    const against = baseline ? ` ${versionOf(baseline)} ${baseline.run}` : "";
+    const versions = new Map(runs.map((run) => [run.run, `${language} ${versionOf(run)}${against}`]));
+    this.baseline = baseline?.run ?? null;
     for (const [run, { version, abort }] of this.underway) {
       if (versions.get(run) === version) continue;
       abort.abort();
@@ -54,7 +57,7 @@ export class Checkup {
 
   private async ask(run: string, version: string, language: Language, abort: AbortController): Promise<void> {
     try {
-      const findings = await this.api.findings(run, language, abort.signal);
+      const findings = await this.api.findings(run, this.baseline, language, abort.signal);
       if (abort.signal.aborted) return;
       this.known.set(run, { version, findings });
       this.failed.delete(run);

@@ -72,10 +72,25 @@ export function formatValue(v: number, role: ChartRole): string {
       return formatScale(v);
     case "throughput":
       return Math.abs(v) >= 1e3 && Math.abs(v) < 1e9 ? formatCount(v) : formatSignificant(v, 4);
+    case "difference":
+      return signed(v, formatSignificant(Math.abs(v), 3));
+    case "relative_error":
+      return formatShare(v);
     default:
       return formatSignificant(v, 4);
   }
 }
+
+/** A number with the sign of `v`, zero with none. */
+export const signed = (v: number, size: string): string => `${v > 0 ? "+" : v < 0 ? "−" : ""}${size}`;
+
+/** 0.0123 → 1.23 %, 0.5 → 50 %; as the server says it. */
+export const formatShare = (part: number): string => {
+  const percent = part * 100;
+  if (percent >= 10 && percent < 1e6) return `${formatCount(percent)} %`;
+  const size = percent >= 1e6 || (percent > 0 && percent < 1e-3);
+  return `${size ? formatExponent(percent, 2) : trimZeros(formatSignificant(percent, 3))} %`;
+};
 
 /** 14500 → 14.5k; 950 → 950; 2.5e9 → 2.5B */
 export function formatShort(n: number): string {

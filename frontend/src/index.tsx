@@ -3,6 +3,7 @@ import uPlotSheet from "uplot/dist/uPlot.min.css?inline";
 import { Address } from "./address";
 import { createApi, routesBase } from "./api";
 import charts from "./charts.css?inline";
+import compare from "./compare.css?inline";
 import { App } from "./components/App";
 import { listenToHost } from "./host";
 import { preferredLanguage } from "./language";
@@ -15,7 +16,7 @@ export function render(): void {
   // Through a variable, or the bundler takes the relative URL for a file of its own.
   const here = import.meta.url;
   const style = document.createElement("style");
-  style.textContent = `${uPlotSheet}\n${sheet}\n${charts}`;
+  style.textContent = `${uPlotSheet}\n${sheet}\n${charts}\n${compare}`;
   document.head.append(style);
   const root = document.createElement("div");
   root.id = "training-health";

@@ -146,6 +146,7 @@ const FROM_TEXT = new Map<string, (text: string) => unknown>([
   ["from", number],
   ["to", number],
   ["smoothing", number],
+  ["tolerance", number],
   ["columns", number],
   ["logX", boolean],
   ["yLock", boolean],

@@ -20,7 +20,11 @@ export const ROLES = [
   "clip_fraction",
 ] as const;
 
-export type Role = (typeof ROLES)[number];
+/** What two runs of one role come to. */
+export const DERIVED_ROLES = ["difference", "relative_error"] as const;
+export type DerivedRole = (typeof DERIVED_ROLES)[number];
+
+export type Role = (typeof ROLES)[number] | DerivedRole;
 
 /** What can be drawn as a curve, in the order of the stacked panels. */
 export const CHART_ROLES = [
@@ -37,7 +41,8 @@ export const CHART_ROLES = [
   "kl",
   "clip_fraction",
 ] as const satisfies readonly Role[];
-export type ChartRole = (typeof CHART_ROLES)[number];
+export type LoggedRole = (typeof CHART_ROLES)[number];
+export type ChartRole = LoggedRole | DerivedRole;
 
 /** The four the overlay has an axis for, in the order of its lanes. */
 export const OVERLAY_ROLES = [
@@ -102,23 +107,31 @@ export const ROLE_STYLE: Record<ChartRole, RoleStyle> = {
   reward: CURVE,
   kl: WORSE_ABOVE,
   clip_fraction: CURVE,
+  difference: { ...CURVE, share: 29 },
+  relative_error: { ...CURVE, transform: "log10", share: 29 },
 };
 
 /** What the overlay asks the server for: the overflow series becomes ticks in the loss scale's lane. */
 export const QUERIED_ROLES: readonly Role[] = [...OVERLAY_ROLES, "overflow"];
 
 /** What each view draws. */
-export const rolesOf = (chart: "overlay" | "stacked"): readonly ChartRole[] =>
-  chart === "stacked" ? CHART_ROLES : OVERLAY_ROLES;
+export const rolesOf = (chart: "overlay" | "stacked" | "compare"): readonly LoggedRole[] =>
+  chart === "overlay" ? OVERLAY_ROLES : CHART_ROLES;
 
 export const isChartRole = (role: string): role is ChartRole =>
-  (CHART_ROLES as readonly string[]).includes(role);
+  ([...CHART_ROLES, ...DERIVED_ROLES] as readonly string[]).includes(role);
+
+export const isDerived = (role: string): role is DerivedRole =>
+  (DERIVED_ROLES as readonly string[]).includes(role);
 
 export const isOverlayRole = (role: string): role is OverlayRole =>
   (OVERLAY_ROLES as readonly string[]).includes(role);
 
 export const X_AXES = ["step", "wall", "relative", "epoch", "tokens", "samples"] as const;
 export type XAxis = (typeof X_AXES)[number];
+
+/** On which two runs can be laid side by side. */
+export const COMPARE_AXES: readonly XAxis[] = ["step", "tokens", "samples"];
 
 export const isTime = (axis: XAxis): boolean => axis === "wall" || axis === "relative";
 

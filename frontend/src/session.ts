@@ -14,13 +14,22 @@ import {
 } from "./api";
 import { presentRoles } from "./chart/plan";
 import { type Checked, Checkup } from "./checkup";
+import { againstBaseline, comparedRole } from "./compare";
 import { findingId, stretchOf, versionOf, worst, worstFirst } from "./findings";
 import { type Frame, Frames, joined } from "./frames";
 import { type Language, rememberLanguage } from "./language";
 import { type LinkContext, viewFromLink, viewToLink } from "./link";
 import { assignSlots } from "./palette";
 import type { Repaintable } from "./picture/picture";
-import { canBeLog, QUERIED_ROLES, type Role, rolesOf, type XAxis } from "./roles";
+import {
+  COMPARE_AXES,
+  canBeLog,
+  type LoggedRole,
+  QUERIED_ROLES,
+  type Role,
+  rolesOf,
+  type XAxis,
+} from "./roles";
 import {
   type Drawn,
   defaultChoice,
@@ -102,7 +111,7 @@ export class Session extends Store<SessionState> {
   readonly charts = new Set<Repaintable>();
 
   constructor(
-    private readonly api: Api,
+    readonly api: Api,
     private readonly address: Address = new Address(),
   ) {
     super({
@@ -243,12 +252,27 @@ export class Session extends Store<SessionState> {
   }
 
   get drawn(): Drawn {
-    return drawnRuns(this.state.runs, this.chosen, this.state.drawAll, rolesOf(this.state.view.chart));
+    const { runs, view, drawAll } = this.state;
+    const chosen = view.chart === "compare" ? againstBaseline(this.chosen, this.baseline) : this.chosen;
+    return drawnRuns(runs, chosen, drawAll, rolesOf(view.chart));
+  }
+
+  /** The pinned run, if it is there. */
+  get baseline(): string | null {
+    const { runs, view } = this.state;
+    return view.baseline !== null && runs.has(view.baseline) ? view.baseline : null;
+  }
+
+  /** What is compared: the chosen metric, unless the baseline has no such curve. */
+  get metric(): LoggedRole {
+    const { runs, view } = this.state;
+    return this.baseline === null ? view.metric : comparedRole(view.metric, runs.get(this.baseline)!);
   }
 
   /** The x axis in use: the chosen one, unless none of the drawn runs has it. */
   get x(): XAxis {
-    const wanted = this.state.view.x;
+    const { x: wanted, chart } = this.state.view;
+    if (chart === "compare" && !COMPARE_AXES.includes(wanted)) return "step";
     const runs = this.drawn.runs;
     return runs.length === 0 || runs.some((r) => r.axes.includes(wanted)) ? wanted : "step";
   }
@@ -275,6 +299,7 @@ export class Session extends Store<SessionState> {
   /** The overlay also asks for what is missing, to say so. */
   private get queriedRoles(): readonly Role[] {
     const { chart } = this.state.view;
+    if (chart === "compare") return [this.metric];
     return chart === "overlay"
       ? QUERIED_ROLES
       : [...presentRoles(this.drawn.runs, rolesOf(chart)), "overflow"];
@@ -285,7 +310,7 @@ export class Session extends Store<SessionState> {
     this.patch({ view: { ...this.state.view, ...change } });
     if (this.x !== axis) this.dropZoom();
     this.giveColours();
-    if ("runs" in change || "finding" in change) this.check();
+    if ("runs" in change || "finding" in change || "baseline" in change) this.check();
     const { view } = this.state;
     if (this.state.answer) rememberView(this.state.answer.searched.logdir, view);
     this.address.write(() => viewToLink(this.state.view, this.linkContext));
@@ -320,10 +345,15 @@ export class Session extends Store<SessionState> {
     const { runs, language, findingsOf, order } = this.state;
     const chosen = this.chosen.flatMap((name) => runs.get(name) ?? []);
     const rest = findingsOf === "all" ? order.flatMap((name) => runs.get(name) ?? []) : chosen;
-    this.checkup.clear(rest.filter((run) => run.findings !== null && !worst(run)).map((run) => run.run));
-    // To ask for them would read those runs, of which there may be thousands.
-    const unread = chosen.slice(0, MOST_DRAWN).filter((run) => run.findings === null);
-    this.checkup.want([...worstFirst(rest), ...unread], language);
+    const baseline = this.baseline === null ? null : runs.get(this.baseline)!;
+    // To ask for more would read those runs, of which there may be thousands. Against a baseline there may be
+    // something to say of a run in which nothing is wrong.
+    const looked = chosen.slice(0, MOST_DRAWN).filter((run) => run.findings === null || baseline !== null);
+    const asked = new Set([...worstFirst(rest), ...looked]);
+    this.checkup.clear(
+      rest.filter((run) => run.findings !== null && !worst(run) && !asked.has(run)).map((run) => run.run),
+    );
+    this.checkup.want([...asked], language, baseline);
   }
 
   private takeFindings(checked: Checked): void {

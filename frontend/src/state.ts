@@ -5,7 +5,7 @@
  */
 import { SEVERITIES, type Severity } from "./api";
 import { hashName } from "./palette";
-import { type ChartRole, isChartRole, X_AXES, type XAxis } from "./roles";
+import { CHART_ROLES, type ChartRole, isChartRole, type LoggedRole, X_AXES, type XAxis } from "./roles";
 import { keep, kept } from "./storage";
 import type { ThemeChoice } from "./theme";
 
@@ -14,7 +14,7 @@ export const Y_RANGES = ["auto", "full", "robust"] as const;
 export type YRange = (typeof Y_RANGES)[number];
 
 /** What stands in the middle. */
-export const CHARTS = ["overlay", "stacked"] as const;
+export const CHARTS = ["overlay", "stacked", "compare"] as const;
 export type ChartKind = (typeof CHARTS)[number];
 export const COLUMNS = [1, 2, 3] as const;
 
@@ -51,6 +51,10 @@ export interface View {
   readonly finding: string | null;
   /** What the others are compared with. */
   readonly baseline: string | null;
+  /** What of them is compared. */
+  readonly metric: LoggedRole;
+  /** How far a value may be from the baseline's, as a part of it. */
+  readonly tolerance: number;
   readonly filter: string;
   readonly every: (typeof INTERVALS)[number];
   readonly theme: ThemeChoice;
@@ -74,10 +78,15 @@ export const DEFAULT_VIEW: View = {
   level: "all",
   finding: null,
   baseline: null,
+  metric: "loss",
+  tolerance: 0.01,
   filter: "",
   every: 30,
   theme: "auto",
 };
+
+/** Ten times the baseline's value. */
+export const MOST_TOLERANCE = 10;
 
 const oneOf =
   <T>(...allowed: T[]) =>
@@ -116,6 +125,8 @@ const VALID: { [K in keyof View]: (v: unknown) => v is View[K] } = {
   level: oneOf<View["level"]>("all", ...SEVERITIES),
   finding: orNull((v): v is string => typeof v === "string" && v.length <= 200),
   baseline: orNull((v): v is string => typeof v === "string"),
+  metric: oneOf<LoggedRole>(...CHART_ROLES),
+  tolerance: (v): v is number => finite(v) && v >= 0 && v <= MOST_TOLERANCE,
   filter: (v): v is string => typeof v === "string" && v.length <= 500,
   every: oneOf<View["every"]>(...INTERVALS),
   theme: oneOf<ThemeChoice>("auto", "light", "dark"),

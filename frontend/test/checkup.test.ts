@@ -17,7 +17,7 @@ beforeEach(() => {
   fault = null;
   checkup = new Checkup(
     {
-      async findings(run, language) {
+      async findings(run, _baseline, language) {
         asked.push(`${run} ${language}`);
         if (fault) throw fault;
         return [{ run } as Finding];

@@ -27,9 +27,17 @@ class FakeServer implements Api {
 
   readonly checked: string[] = [];
 
-  async findings(run: string, language: string) {
-    this.checked.push(`${run} ${language}`);
+  async findings(run: string, baseline: string | null, language: string) {
+    this.checked.push(`${run} ${language}${baseline === null ? "" : ` against ${baseline}`}`);
     return [];
+  }
+
+  compare(): never {
+    throw new Error("only the view of comparisons asks for them");
+  }
+
+  layout(): never {
+    throw new Error("only its dialog asks for it");
   }
 
   exportUrl(): string {

@@ -123,7 +123,8 @@ export class Chart {
       this.later = window.setTimeout(() => this.update(), POINTS_MS);
       return;
     }
-    if (before?.segments !== scene.segments || before.x !== scene.x || before.findings !== scene.findings) {
+    const same = (key: "segments" | "x" | "findings" | "comparing") => before?.[key] === scene[key];
+    if (!same("segments") || !same("x") || !same("findings") || !same("comparing")) {
       this.marks = findMarks(scene);
     }
     this.update();

@@ -6,8 +6,9 @@ import { ROLE_STYLE } from "../roles";
 import { text } from "../text";
 import { clip, crisp, FONT_FAMILY, type Painting, roleColour } from "./canvas";
 import type { Columns } from "./columns";
+import { drawParted, drawReferences } from "./compare-draw";
 import { drawEndLabels, type EndLabel, endLabel, wantsLabels, writeOver } from "./end-labels";
-import { describeNonFinite, type Mark } from "./marks";
+import { describeNonFinite, type Mark, type MarkKind } from "./marks";
 import {
   type Cover,
   coverOf,
@@ -34,6 +35,7 @@ export function drawScene(p: Painting, marks: readonly Mark[]): void {
   clip(ctx, p.left, p.top, p.width, p.height);
   drawSupersededStretches(p);
   drawSelected(p);
+  drawReferences(p);
   drawMarkLines(p, marks);
   // Merged draws the loss last: it is what the others are read against.
   for (const zone of plan.layout === "merged" ? [...plan.zones].reverse() : plan.zones) {
@@ -48,6 +50,7 @@ export function drawScene(p: Painting, marks: readonly Mark[]): void {
   drawOverflow(p);
   drawDivergences(p, marks);
   ctx.restore();
+  drawParted(p);
   drawEndLabels(p, labels);
 }
 
@@ -356,12 +359,14 @@ function drawSelected(p: Painting): void {
 }
 
 /** Full height only for what changes all that follows: a restart, a divergence. */
+const FULL_HEIGHT: ReadonlySet<MarkKind> = new Set(["restart", "diverged", "parted"]);
+
 function drawMarkLines(p: Painting, marks: readonly Mark[]): void {
   const { ctx, ratio } = p;
   for (const severity of SEVERITIES) {
     ctx.beginPath();
     for (const mark of marks) {
-      if (mark.severity !== severity || (mark.kind !== "restart" && mark.kind !== "diverged")) continue;
+      if (mark.severity !== severity || !FULL_HEIGHT.has(mark.kind)) continue;
       const x = crisp(p.px(mark.x));
       ctx.moveTo(x, p.top);
       ctx.lineTo(x, p.top + p.height);

@@ -4,6 +4,7 @@ import { formatScale, formatSignificant, formatValue } from "../format";
 import { type ChartRole, ROLE_STYLE } from "../roles";
 import { text } from "../text";
 import { FONT_FAMILY, type Painting, roleColour } from "./canvas";
+import { referenceHeights } from "./compare-draw";
 import { type LabelBox, separateLabels } from "./labels";
 import { toPixel, type YScale } from "./paint";
 import { type Zone, zoneScale } from "./plan";
@@ -28,11 +29,11 @@ const GAP = 9;
 const NOTE = 18;
 
 /**
- * One run: every role is labelled. Several: the first zone tells which is which. A panel has no room beside its
- * data; the value is in its head.
+ * One run, or a comparison: every role is labelled. Several: the first zone tells which is which. A panel has no
+ * room beside its data; the value is in its head.
  */
 export const wantsLabels = (p: Painting, zone: Zone): boolean =>
-  p.plan.layout !== "panel" && (p.scene.runs.length === 1 || zone === p.plan.zones[0]);
+  p.plan.layout !== "panel" && (p.scene.runs.length === 1 || !!p.scene.comparing || zone === p.plan.zones[0]);
 
 export function endLabel(p: Painting, zone: Zone, run: DrawnRun, y: YScale): EndLabel | null {
   const end = lastDrawn(p, p.segments(zone.role, run.run), zone.role, y);
@@ -211,7 +212,7 @@ function freeHeight(
 /** Heights at which a metric's lines go through a stretch of x. */
 function passing(p: Painting, zone: Zone, left: number, width: number): number[] {
   const scale = zoneScale(zone, p.top, p.height);
-  const heights: number[] = [];
+  const heights = referenceHeights(p, zone);
   for (const s of p.index.role(zone.role)) {
     if (!s.current || s.n === 0) continue;
     const values = drawnValues(p, s, zone.role);

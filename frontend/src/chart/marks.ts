@@ -4,11 +4,12 @@ import type { NonFinite, Segment } from "../decode";
 import { formatPosition } from "../format";
 import { type ChartRole, isChartRole, isTime, type Role, type XAxis } from "../roles";
 import { text } from "../text";
+import { partedMarks } from "./compare";
 import type { Scene } from "./scene";
 import { lowerBound, type Window } from "./window";
 
-/** Its shape: ✕ left for good, ▲ jumped, NaN, ⟲ taken up again, ■ anything else that was found or done. */
-export type MarkKind = "diverged" | "spike" | "nonfinite" | "restart" | "alert";
+/** Its shape: ✕ left for good, ◆ left the baseline, ▲ jumped, NaN, ⟲ taken up again, ■ anything else that was found or done. */
+export type MarkKind = "diverged" | "parted" | "spike" | "nonfinite" | "restart" | "alert";
 
 export interface Mark {
   readonly kind: MarkKind;
@@ -33,19 +34,21 @@ const SHAPES: Readonly<Record<string, MarkKind>> = {
   kl_blowup: "diverged",
   reward_collapse: "diverged",
   loss_scale_collapse: "diverged",
+  baseline_divergence: "parted",
   loss_spike: "spike",
   grad_explosion: "spike",
   non_finite: "nonfinite",
   resume_discontinuity: "restart",
 };
 
-export type MarkedScene = Pick<Scene, "segments" | "x" | "loaded" | "findings"> & {
+export type MarkedScene = Pick<Scene, "segments" | "x" | "loaded" | "findings" | "comparing"> & {
   readonly runs: readonly { readonly run: string; readonly info: Pick<RunInfo, "restarts" | "events"> }[];
 };
 
 /** Of a scene; where it shows a window, the ends of its segments say nothing about the run. */
 export function findMarks(scene: MarkedScene): Mark[] {
   const { segments, x: axis, loaded } = scene;
+  if (scene.comparing) return partedMarks(scene.comparing);
   const byRun = new Map<string, Segment[]>();
   for (const s of segments) {
     if (s.n === 0) continue;

@@ -5,6 +5,7 @@
 import type { Segment } from "../decode";
 import type { ChartRole, Transform, XAxis } from "../roles";
 import type { Ranges, Scales, YRange } from "../state";
+import { type Comparing, floorOf, referenced, relabelled } from "./compare";
 import { type Clipped, type Extent, roleExtent, transformFor, transformOf } from "./extent";
 import type { Layout } from "./scene";
 import { seriesIndex } from "./series";
@@ -31,6 +32,7 @@ export interface PlanInput {
   readonly height: number;
   /** CSS px the labels at the line ends need. */
   readonly labelRoom: number;
+  readonly comparing?: Comparing | undefined;
 }
 
 export interface Zone {
@@ -44,6 +46,8 @@ export interface Zone {
   readonly ticks: readonly Tick[];
   readonly clipped: Clipped | null;
   readonly nonPositive: number;
+  /** Lower values are drawn at this one, in the role's unit. */
+  readonly floor: number | null;
   /** There is no finite value to draw. */
   readonly empty: boolean;
 }
@@ -71,7 +75,8 @@ export function planChart(input: PlanInput): Plan {
   const bands = layout === "merged" ? mergedBands(roles, height) : laneBands(roles, height);
   const zones = roles.map((role, i): Zone => {
     const band = bands[i]!;
-    const { transform, extent } = extentOf(input, role);
+    const { transform, extent: own } = extentOf(input, role);
+    const extent = referenced(own, role, input);
     const [lo, hi] = extent.range ?? (transform === "linear" ? [0, 1] : [-1, 1]);
     const inner = layout === "merged" ? band : withRoomForRugs(band, rugHeight(role, input));
     const size = inner.bottom - inner.top;
@@ -82,9 +87,10 @@ export function planChart(input: PlanInput): Plan {
       transform,
       shown: [lo, hi],
       range: stretchedRange(lo, hi, inner, height),
-      ticks: extent.range ? someTicks(transform, role === "lr", lo, hi, most, size) : [],
+      ticks: extent.range ? relabelled(role, someTicks(transform, role === "lr", lo, hi, most, size)) : [],
       clipped: extent.clipped,
       nonPositive: extent.nonPositive,
+      floor: floorOf(role, input),
       empty: extent.range === null,
     };
   });
@@ -236,7 +242,9 @@ export function presentRoles<R extends ChartRole>(
 export function zoneScale(zone: Zone, top: number, height: number) {
   const [min, max] = zone.range;
   const a = -height / (max - min);
-  return { transform: transformOf(zone.transform), a, b: top - a * max };
+  const { floor } = zone;
+  const f = transformOf(zone.transform);
+  return { transform: floor === null ? f : (v: number) => f(Math.max(v, floor)), a, b: top - a * max };
 }
 
 /** The value (in the role's unit) at a height of the plot, CSS px from its top. */

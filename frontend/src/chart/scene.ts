@@ -4,6 +4,7 @@ import type { Segment } from "../decode";
 import type { ChartRole, XAxis } from "../roles";
 import type { Mode, Ranges, Scales, YRange } from "../state";
 import type { ThemeName } from "../theme";
+import type { Comparing } from "./compare";
 import type { Window } from "./window";
 
 export interface DrawnRun {
@@ -37,6 +38,8 @@ export interface Scene {
   /** The stretch of the finding that is selected. */
   readonly selected: Window | null;
   readonly theme: ThemeName;
+  /** Where runs are laid against a baseline. */
+  readonly comparing?: Comparing | undefined;
 }
 
 /** Widths and alphas by how crowded the chart is. */

@@ -2,7 +2,7 @@
  * Where each metric lives in the frame. Every role has its own y scale over the whole plot height,
  * stretched so that its data fill only its zone: one canvas, one x axis, no crossing lines.
  */
-import { type ChartRole, ROLE_STYLE } from "../roles";
+import { type ChartRole, isDerived, ROLE_STYLE } from "../roles";
 
 export interface Band {
   /** CSS px from the top of the plot. */
@@ -15,15 +15,22 @@ export const LANE_GAP = 30;
 
 export function laneBands(roles: readonly ChartRole[], height: number): Band[] {
   const free = Math.max(0, height - LANE_GAP * Math.max(0, roles.length - 1));
-  const total = roles.reduce((sum, role) => sum + ROLE_STYLE[role].share, 0);
+  const shares = sharesOf(roles);
+  const total = shares.reduce((sum, share) => sum + share, 0);
   let top = 0;
-  return roles.map((role) => {
-    const size = (free * ROLE_STYLE[role].share) / total;
+  return shares.map((share) => {
+    const size = (free * share) / total;
     const band = { top, bottom: top + size };
     top += size + LANE_GAP;
     return band;
   });
 }
+
+/** What is compared stands above what comes of it, whatever its share beside other metrics. */
+const COMPARED = 42;
+
+const sharesOf = (roles: readonly ChartRole[]): number[] =>
+  roles.map((role) => (roles.some(isDerived) && !isDerived(role) ? COMPARED : ROLE_STYLE[role].share));
 
 export function mergedBands(roles: readonly ChartRole[], height: number): Band[] {
   return roles.map((role) => {

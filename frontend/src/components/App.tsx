@@ -8,6 +8,7 @@ import { applyTokens, type ThemeName } from "../theme";
 import { Banner } from "./Banner";
 import { Bar } from "./Bar";
 import { ChartHead } from "./ChartHead";
+import { Compare } from "./Compare";
 import { DrawLimit } from "./DrawLimit";
 import { NoMetrics, NothingChosen, OtherRoles } from "./EmptyState";
 import { Findings } from "./Findings";
@@ -50,6 +51,7 @@ function Main({ session, state, theme }: { session: Session; state: SessionState
   const { answer, runs } = state;
   if (!answer) return state.problem ? null : <p class="waiting">{text.chart.loading}</p>;
   if (answer.runs.length === 0) return <NoMetrics searched={answer.searched} />;
+  if (state.view.chart === "compare") return <Compare session={session} state={state} theme={theme} />;
   const chosen = session.chosen;
   if (chosen.length === 0) {
     return <NothingChosen onNewest={() => session.setView({ runs: defaultChoice(answer.runs) })} />;

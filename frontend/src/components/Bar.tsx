@@ -1,5 +1,5 @@
 import { formatRough } from "../format";
-import { canBeLog, X_AXES, type XAxis } from "../roles";
+import { COMPARE_AXES, canBeLog, X_AXES, type XAxis } from "../roles";
 import { isLive, secondsLeft } from "../selection";
 import type { Session, SessionState } from "../session";
 import { CHARTS } from "../state";
@@ -15,7 +15,12 @@ export function Bar({ session, state, theme }: { session: Session; state: Sessio
   const { view, hostTheme } = state;
   const runs = session.drawn.runs;
   const idle = runs.length === 0;
-  const available = (axis: XAxis) => axis === "step" || idle || runs.some((r) => r.axes.includes(axis));
+  const comparing = view.chart === "compare";
+  const available = (axis: XAxis) =>
+    axis === "step" ||
+    ((!comparing || COMPARE_AXES.includes(axis)) && (idle || runs.some((r) => r.axes.includes(axis))));
+  // With one run alone there is nothing to compare, and nothing to pin.
+  const alone = (state.answer?.runs.length ?? 0) < 2 && session.baseline === null;
   const other: ThemeName = theme === "dark" ? "light" : "dark";
   return (
     <header class="bar" data-testid="bar">
@@ -25,10 +30,10 @@ export function Bar({ session, state, theme }: { session: Session; state: Sessio
           <button
             key={chart}
             type="button"
-            disabled={!state.answer?.runs.length}
+            disabled={!state.answer?.runs.length || (chart === "compare" && alone && !comparing)}
             aria-pressed={view.chart === chart}
             data-view={chart}
-            title={text.views.titles[chart]}
+            title={chart === "compare" && alone ? text.compare.needsRuns : text.views.titles[chart]}
             onClick={() => session.setView({ chart })}
           >
             {text.views.names[chart]}
@@ -49,7 +54,7 @@ export function Bar({ session, state, theme }: { session: Session; state: Sessio
               key={axis}
               value={axis}
               disabled={!available(axis)}
-              title={available(axis) ? undefined : text.x.unavailable}
+              title={available(axis) ? undefined : comparing ? text.compare.onlyX : text.x.unavailable}
             >
               {text.x.names[axis]}
             </option>

@@ -10,7 +10,6 @@ import { LockIcon } from "./icons";
 import { LineSample } from "./LineSample";
 
 export function ChartHead({ session, scene, plan }: { session: Session; scene: Scene; plan: Plan | null }) {
-  const { view } = session.state;
   const stacked = scene.layout === "panel";
   return (
     <div class="chart-head">
@@ -35,22 +34,28 @@ export function ChartHead({ session, scene, plan }: { session: Session; scene: S
         </button>
       )}
       {stacked ? <Columns session={session} /> : <Modes session={session} scene={scene} />}
-      <label class="field" title={text.chart.yRangeTitle}>
-        <span>{text.chart.yRange}</span>
-        <select
-          data-testid="y-range"
-          value={view.y}
-          onChange={(e) => session.setView({ y: e.currentTarget.value as YRange })}
-        >
-          {Y_RANGES.map((y) => (
-            <option key={y} value={y}>
-              {text.chart.yRanges[y]}
-            </option>
-          ))}
-        </select>
-        <Lock session={session} plan={plan} />
-      </label>
+      <YRangeField session={session} plan={plan} />
     </div>
+  );
+}
+
+export function YRangeField({ session, plan }: { session: Session; plan: Plan | null }) {
+  return (
+    <label class="field" title={text.chart.yRangeTitle}>
+      <span>{text.chart.yRange}</span>
+      <select
+        data-testid="y-range"
+        value={session.state.view.y}
+        onChange={(e) => session.setView({ y: e.currentTarget.value as YRange })}
+      >
+        {Y_RANGES.map((y) => (
+          <option key={y} value={y}>
+            {text.chart.yRanges[y]}
+          </option>
+        ))}
+      </select>
+      <Lock session={session} plan={plan} />
+    </label>
   );
 }
 

@@ -1,7 +1,9 @@
+import { useState } from "preact/hooks";
 import { saveFile, saveText, visit } from "../hand-over";
 import { pngOf, svgPicture } from "../picture/picture";
 import type { Session } from "../session";
 import { text } from "../text";
+import { LayoutDialog } from "./LayoutDialog";
 import { Menu } from "./Menu";
 
 /** Servers take no longer address. */
@@ -9,6 +11,7 @@ const LONGEST_URL = 16_000;
 
 /** All points of the drawn runs from the server, and the chart as it is on the screen. */
 export function ExportMenu({ session }: { session: Session }) {
+  const [layout, setLayout] = useState(false);
   const runs = session.drawn.runs.map((run) => run.run);
   const data = (format: "csv" | "json") => {
     const url = session.exportUrl(runs, format);
@@ -16,40 +19,51 @@ export function ExportMenu({ session }: { session: Session }) {
     return {
       key: format,
       label: text.exports[format],
-      disabled: tooLong,
+      disabled: tooLong || runs.length === 0,
       title: tooLong ? text.exports.tooMany : "",
       onChoose: () => visit(url),
     };
   };
   const picture = () => svgPicture(document.querySelector<HTMLElement>(".chart")!, session.charts);
   return (
-    <Menu
-      label={text.exports.label}
-      testid="export"
-      class="button menu-button"
-      disabled={runs.length === 0}
-      items={[
-        { ...data("csv"), heading: text.exports.data(runs.length) },
-        data("json"),
-        {
-          key: "png",
-          label: text.exports.png,
-          heading: text.exports.chart,
-          disabled: session.charts.size === 0,
-          onChoose: () =>
-            void picture()
-              .then(pngOf)
-              .then((blob) => saveFile("training-health.png", blob)),
-        },
-        {
-          key: "svg",
-          label: text.exports.svg,
-          disabled: session.charts.size === 0,
-          onChoose: () => void picture().then((svg) => saveText("training-health.svg", "image/svg+xml", svg)),
-        },
-      ]}
-    >
-      {text.exports.label} <span aria-hidden="true">▾</span>
-    </Menu>
+    <>
+      <Menu
+        label={text.exports.label}
+        testid="export"
+        class="button menu-button"
+        disabled={!session.state.answer?.runs.length}
+        items={[
+          { ...data("csv"), heading: text.exports.data(runs.length) },
+          data("json"),
+          {
+            key: "png",
+            label: text.exports.png,
+            heading: text.exports.chart,
+            disabled: session.charts.size === 0,
+            onChoose: () =>
+              void picture()
+                .then(pngOf)
+                .then((blob) => saveFile("training-health.png", blob)),
+          },
+          {
+            key: "svg",
+            label: text.exports.svg,
+            disabled: session.charts.size === 0,
+            onChoose: () =>
+              void picture().then((svg) => saveText("training-health.svg", "image/svg+xml", svg)),
+          },
+          {
+            key: "layout",
+            label: text.exports.layout,
+            heading: text.exports.tools,
+            title: text.exports.layoutTitle,
+            onChoose: () => setLayout(true),
+          },
+        ]}
+      >
+        {text.exports.label} <span aria-hidden="true">▾</span>
+      </Menu>
+      {layout && <LayoutDialog session={session} onClose={() => setLayout(false)} />}
+    </>
   );
 }

@@ -22,6 +22,7 @@ const ABOVE: Record<Layout, number> = { lanes: 22, merged: 20, panel: 18 };
 
 const SIGNS: Record<Exclude<MarkKind, "restart" | "nonfinite">, string> = {
   diverged: "✕",
+  parted: "◆",
   spike: "▲",
   alert: "■",
 };

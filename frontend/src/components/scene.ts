@@ -16,8 +16,8 @@ export function useScene(session: Session, state: SessionState, theme: ThemeName
   const { view, frame, slots, runs: known, findings, selectedFinding, drawAll } = state;
   const before = useRef<Scene | null>(null);
   // Not all of the view: what is typed into the filter must not draw the curves anew.
-  const { runs, chart, one, many, logX, from, to, y, scales, ranges } = view;
-  const chosen = [runs, chart, one, many, session.x, logX, from, to, y, scales, ranges];
+  const { runs, baseline, chart, one, many, logX, from, to, y, scales, ranges } = view;
+  const chosen = [runs, baseline, chart, one, many, session.x, logX, from, to, y, scales, ranges];
   return useMemo(() => {
     const scene = makeScene(session, theme, pending);
     // Where nothing of the new picture is here yet the old one stays: no blank frame in between.
@@ -46,7 +46,7 @@ function makeScene(session: Session, theme: ThemeName, pending: boolean): Scene 
       label: middleEllipsis(parts.get(info.run) ?? info.run, 22),
       colour: slotColour(slots.get(info.run) ?? 0, theme),
     })),
-    roles: presentRoles(drawn, rolesOf(view.chart)),
+    roles: view.chart === "compare" ? [session.metric] : presentRoles(drawn, rolesOf(view.chart)),
     layout,
     x,
     logX: view.logX && canBeLog(x),

@@ -29,6 +29,8 @@ const ROLE_NAMES: Record<Role, string> = {
   reward: "reward",
   kl: "KL divergence",
   clip_fraction: "clip fraction",
+  difference: "difference",
+  relative_error: "relative error",
 };
 
 export const en = {
@@ -48,6 +50,8 @@ export const en = {
     reward: "reward",
     kl: "KL",
     clip_fraction: "clip fraction",
+    difference: "Δ",
+    relative_error: "relative error",
   } satisfies Record<ChartRole, string>,
   x: {
     label: "x",
@@ -113,6 +117,9 @@ export const en = {
     data: (n: number) => (n === 1 ? "Data of this run" : `Data of these ${formatCount(n)} runs`),
     tooMany: "Too many runs for one file: select fewer",
     chart: "This chart",
+    tools: "All runs",
+    layout: "Comparison layout…",
+    layoutTitle: "Charts for the Custom Scalars tab that compare the runs",
     csv: "CSV, all points",
     json: "JSON, all points",
     png: "PNG picture",
@@ -197,10 +204,11 @@ export const en = {
   >,
   views: {
     label: "View",
-    names: { overlay: "Overlay", stacked: "Stacked" } satisfies Record<ChartKind, string>,
+    names: { overlay: "Overlay", stacked: "Stacked", compare: "Compare" } satisfies Record<ChartKind, string>,
     titles: {
       overlay: "Loss, grad norm, lr and loss scale in one frame",
       stacked: "A panel for each metric",
+      compare: "Runs against a baseline",
     } satisfies Record<ChartKind, string>,
   },
   chart: {
@@ -355,6 +363,76 @@ export const en = {
     notShown: "The tab could not show the answer of TensorBoard.",
     notShownHint: "Reload the page; the browser's console says more.",
     slow: (seconds: number) => `TensorBoard has been reading for ${formatCount(seconds)} s.`,
+  },
+  compare: {
+    needsRuns:
+      "There is one run only. With two or more, pin the one that the others are compared with: ⚑ in its row of the list",
+    pinTitle: "Which run is the baseline?",
+    pinText:
+      "The others are compared with it, point by point. Choose it here, or pin it in the list of runs with ",
+    pinLabel: "Baseline",
+    pinChoose: "choose a run…",
+    gone: (run: string) => `The baseline ${run} is not there any more.`,
+    baseline: "Baseline",
+    verdicts: "Comparison with the baseline",
+    known: (points: string, role: string, last: string) =>
+      [points && `${points} points`, last && `last ${role} ${last}`].filter(Boolean).join(" · "),
+    notLogged: (role: string) => `logs no ${role}`,
+    noRuns: "Select a run in the list to compare it with the baseline.",
+    comparing: "Comparing…",
+    failed: "Not compared",
+    tolerance: "Tolerance",
+    toleranceLabel: "Tolerance in per cent of the baseline's value",
+    toleranceTitle:
+      "How far a value may be from the baseline's. The curves part where, from a point beyond on, more than half of ten are",
+    tolerancePoints: "for more than half of 10 points",
+    metric: "Metric",
+    metricTitle: "What is compared",
+    settings: (n: number) =>
+      n === 0 ? "no setting differs" : `${plural(n, "setting")} ${n === 1 ? "differs" : "differ"}`,
+    settingsTitle: "What the runs say of themselves and is not the same",
+    details: "details",
+    verdict: "verdict",
+    setting: "Setting",
+    notGiven: "not given",
+    learningRate: "learning rate (logged)",
+    lrSame: "same",
+    lrDiffers: (run: string, baseline: string, step: string) =>
+      `${run} against ${baseline} from step ${step}`,
+    stepTime: "seconds per step",
+    legendTolerance: (tolerance: string) => `tolerance ${tolerance}`,
+    legendParted: "first divergence",
+    delta: (role: string) => `Δ ${role}`,
+    deltaNote: "run − baseline",
+    worseAbove: "above 0 is worse",
+    errorNote: "|Δ| ÷ baseline, log; shaded = within tolerance",
+    leaves: (run: string, at: string) => `${run} leaves the baseline at ${at}`,
+    leavesAt: (at: string) => `leaves the baseline at ${at}`,
+    onlyX: "runs are compared by step, tokens or samples",
+    summary: (role: string, runs: string, baseline: string) =>
+      `Comparison of ${role}: ${runs} against ${baseline}.`,
+  },
+  layout: {
+    title: "Comparison layout for Custom Scalars",
+    what: "A chart a metric over all runs, whatever their frameworks call the series, for TensorBoard's Custom Scalars tab.",
+    loading: "Looking at what the runs hold…",
+    download: "Download the file",
+    where: (logdir: string) =>
+      logdir
+        ? `Put it into the log directory ${logdir} itself, beside the runs, and reload TensorBoard.`
+        : "Put it into the log directory itself, beside the runs, and reload TensorBoard.",
+    or: "Or let the command write it there; run again it replaces the layout, --remove takes it away:",
+    copy: "copy",
+    copied: "copied",
+    charts: (n: number) => plural(n, "chart"),
+    runs: (n: number) => plural(n, "run"),
+    margin: "mean with extremes",
+    strangers: (n: number) =>
+      `draws ${plural(n, "series", "series")} besides, whose tag has another role there:`,
+    run: "Run",
+    tags: "Tags",
+    none: "No run has it.",
+    close: "close",
   },
   age: formatAge,
 };
