@@ -112,8 +112,8 @@ def tables(pairs: int) -> list[Table]:
         (
             f"Graph mode on a CPU; medians of {pairs} pairs of {_STRETCH} steps each, in turns in one training; "
             "in brackets the quartiles of the pairs.",
-            "In the callback: CPU time of the training thread there, to all CPU time of the stretch without it. It does "
-            "not depend on the machine's other work, and the goal is judged by it.",
+            "In the callback: CPU time of the training thread there, to all CPU time of the stretch without it. It "
+            "does not depend on the machine's other work, and the goal is judged by it.",
         ),
     )
     for name, (width, depth) in _NETS.items():
