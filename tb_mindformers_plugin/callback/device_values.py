@@ -26,7 +26,7 @@ def as_float(value: Any) -> Optional[float]:
         return value
     if isinstance(value, Tensor):
         value = value.asnumpy()
-    if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind == "f":
+    if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "fiu":
         return float(value.item())  # what nearly all are, the quick way
     if not isinstance(value, (np.ndarray, np.generic, numbers.Real)):
         return None
