@@ -72,6 +72,12 @@ class Growth:
         elif action == "back":
             self.step -= amount
             self.log(1 + amount % 11)
+        elif action == "back with one":  # the other series are silent for now
+            self.step -= amount
+            self.log(2, tags=TAGS[:1])
+        elif action == "leap":
+            self.step += 10 * amount
+            self.log(amount)
         elif action == "stray":
             kept = self.step
             self.step -= amount
@@ -96,6 +102,9 @@ class Growth:
             kept, self.path = self.path, sorted(self.directory.iterdir())[0]
             self.log(1 + amount % 5)
             self.path = kept
+        elif action == "both":
+            self.do("late", amount)
+            self.log(amount)
         elif action == "second writer":
             kept, step, wall = self.path, self.step, self.wall
             self.new_file()
@@ -108,6 +117,9 @@ class Growth:
         elif action == "anew":
             event_bytes.write(self.directory, name=self.path.name)
             self.log(amount)
+        elif action == "anew and longer":
+            event_bytes.write(self.directory, name=self.path.name)
+            self.log(amount + 400)
         else:
             raise ValueError(action)
 
@@ -153,7 +165,7 @@ def frozen(contents):
 ACTIONS = [
     *["log"] * 6,
     *["log one", "strides", "same step", "wide", "back", "stray", "shuffled", "resume", "new file", "negative"],
-    *["overflow", "late", "second writer", "half a record", "anew"],
+    *["overflow", "late", "second writer", "half a record", "anew", "back with one", "leap", "both", "anew and longer"],
 ]
 # Whether it is looked at after an action, and by which decay.
 GROWTHS = st.lists(
@@ -189,17 +201,93 @@ def test_growth_is_what_a_fresh_look_finds(actions):
             assert frozen(earlier) == points
 
 
+def assert_grows(growth, actions):
+    """After each action the run as it was followed is what a fresh look finds."""
+    store = open_logdir(str(growth.directory.parent))
+    whole(store)
+    for action, amount in actions:
+        growth.do(action, amount)
+        assert whole(store)[0] == whole(open_logdir(str(growth.directory.parent)))[0], action
+
+
 @pytest.mark.parametrize("action", sorted(set(ACTIONS)))
 @pytest.mark.parametrize("amount", [3, 70])
 def test_each_kind_of_growth(tmp_path, action, amount):
     growth = Growth(tmp_path / "run")
     growth.log(150)
+    assert_grows(growth, [(action, amount), *[("log", 7)] * 2])
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        # What looks like a restart turns out to be a stray once the writer is back where it was.
+        [("back", 100), ("leap", 50)],
+        # The silent series are superseded as well from when one of them goes back.
+        [("new file", 0), ("leap", 5), ("new file", 0), ("back with one", 30), ("log", 5)],
+        # An earlier file and the last one gain points between two looks.
+        [("resume", 20), ("both", 3), ("log", 3)],
+        # It becomes clear later that two processes write.
+        [("second writer", 6), ("second writer", 100), ("log", 5)],
+        # Other bytes under the same name, and more of them.
+        [("anew and longer", 10), ("log", 5)],
+        [("log", 5), ("anew", 30), ("anew and longer", 10)],
+        [("overflow", 40), ("log", 5), ("resume", 20), ("log", 5)],
+        [("wide", 3), ("same step", 2), ("wide", 3)],
+        [("shuffled", 90), ("leap", 5), ("log", 5)],
+    ],
+)
+def test_growth_that_changes_what_was_taken_for_granted(tmp_path, actions):
+    growth = Growth(tmp_path / "run")
+    growth.log(150)
+    assert_grows(growth, actions)
+
+
+def test_two_processes_show_only_with_time(tmp_path):
+    """The second file is too short at first to be told from a resumed run."""
+    paths = [
+        event_bytes.write(
+            tmp_path / "run", *(event_bytes.scalars(s, s + offset, loss=1.0) for s in steps), name=f"tfevents.{n}"
+        )
+        for n, (steps, offset) in enumerate([(range(300), 0.0), (range(200, 204), 0.5)])
+    ]
     store = open_logdir(str(tmp_path))
-    whole(store)
-    growth.do(action, amount)
-    for _ in range(4):
-        assert whole(store)[0] == whole(open_logdir(str(tmp_path)))[0]
-        growth.log(7)
+    assert [part.current for part in store.load(["run"])["run"].segments("loss")] == [True, False]
+    with paths[1].open("ab") as file:
+        file.write(b"".join(event_bytes.scalars(s, s + 0.5, loss=1.0) for s in range(204, 290)))
+    store.refresh()
+    contents = store.load(["run"])["run"]
+    assert [part.current for part in contents.segments("loss")] == [True, True]
+    assert contents.second_writers == ["tfevents.1"]
+
+
+def test_steps_are_as_they_were_meant_once_they_tell(tmp_path):
+    path = event_bytes.write(tmp_path / "run", *(event_bytes.scalars(s, loss=1.0) for s in (-5, -(3 * 10**9))))
+    store = open_logdir(str(tmp_path))
+    store.load(["run"])["run"].segments("loss")
+    for step in (5, 6):
+        with path.open("ab") as file:
+            file.write(event_bytes.scalars(step, loss=1.0))
+        store.refresh()
+        grown, fresh = (some.load(["run"])["run"].segments("loss") for some in (store, open_logdir(str(tmp_path))))
+        assert [part.step.tolist() for part in grown] == [part.step.tolist() for part in fresh]
+
+
+def test_a_resumed_run_that_overflowed(tmp_path):
+    growth = Growth(tmp_path / "run")
+    growth.step = 2**31 - 100
+    growth.log(200)
+    store = open_logdir(str(tmp_path))
+    store.load(["run"])["run"].segments("train/loss")
+    growth.new_file()
+    growth.step -= 50
+    growth.log(20)
+    store.refresh()
+    contents = store.load(["run"])["run"]
+    assert contents.segmentation("train/loss").restarts == (2**31 + 51,)
+    curve, left = contents.segments("train/loss")
+    assert curve.step.tolist() == list(range(2**31 - 99, 2**31 + 71))
+    assert left.step.tolist() == list(range(2**31 + 51, 2**31 + 101))
 
 
 def test_a_run_that_goes_on_is_cut_once(tmp_path, monkeypatch):
@@ -296,8 +384,12 @@ STRETCHES = st.lists(st.tuples(st.integers(-40, 5), st.integers(1, 40)), min_siz
 
 
 @settings(max_examples=400)
-@given(STRETCHES, st.integers(1, 60), st.lists(st.booleans(), min_size=8, max_size=8))
-def test_a_settled_order_is_only_lengthened(stretches, more, in_new_file):
+@given(
+    STRETCHES,
+    st.lists(st.sampled_from([1, 1, 1, 3, 200]), min_size=1, max_size=60),
+    st.lists(st.booleans(), min_size=8, max_size=8),
+)
+def test_a_settled_order_is_only_lengthened(stretches, strides, in_new_file):
     step = 100
     steps, starts, restarts = [], [], []
     for (jump, count), new in zip(stretches, [True, *in_new_file]):
@@ -308,9 +400,9 @@ def test_a_settled_order_is_only_lengthened(stretches, more, in_new_file):
         steps.extend(range(step, step + count))
         step += count
     before = segment(np.array(steps), starts, restarts)
-    after = segment(np.array([*steps, *range(steps[-1] + 1, steps[-1] + 1 + more)]), starts, restarts)
+    after = segment(np.array([*steps, *(steps[-1] + np.cumsum(strides))]), starts, restarts)
     if before.settled:
-        assert list(after.current) == [*before.current, *range(len(steps), len(steps) + more)]
+        assert list(after.current) == [*before.current, *range(len(steps), len(steps) + len(strides))]
         for name in ("repeated", "stray"):
             assert getattr(before, name).tolist() == getattr(after, name).tolist()
         assert [s.tolist() for s in before.superseded] == [s.tolist() for s in after.superseded]
