@@ -1,6 +1,7 @@
-"""P5: refresh of a logdir of which a few runs grew.
+"""P5: refresh of a logdir of which a few runs grew, and of one long run.
 
-python benchmarks/refresh.py LOGDIR     one measurement, printed as JSON
+python benchmarks/refresh.py LOGDIR          one measurement, printed as JSON
+python benchmarks/refresh.py LOGDIR long     the same of a logdir with one run that is looked at again and again
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import json
 import os
 import pathlib
 import shutil
+import statistics
 import sys
 import tempfile
 import time
@@ -23,6 +25,10 @@ GOAL_MS = 100.0
 # "Bytes read about as many as are new": no more than so many times as many.
 GOAL_BYTES = 2.0
 RUNS, STEPS = 20, 10
+# A run of so many times the points takes no longer to refresh, but for noise.
+TIMES, GOAL_RATIO = 16, 2.0
+# Looks at a long run after it grew.
+LOOKS = 20
 
 
 def tables(directory: pathlib.Path, scale: float, repeat: int) -> list[Table]:
@@ -45,21 +51,46 @@ def tables(directory: pathlib.Path, scale: float, repeat: int) -> list[Table]:
     seconds, size = median(samples), median(samples, "bytes")
     goals = f"{at_most(seconds * 1000, GOAL_MS, ' ms')}; read/new {at_most(size / new, GOAL_BYTES)}"
     table.add(f"grown ({megabytes(new)} new)", spread(samples), f"{megabytes(size)} = {size / new:.2g}x new", goals)
-    return [table]
+    return [table, _long_run(directory, scale, repeat)]
 
 
-def _fresh_copy(one: Written) -> dict[str, Any]:
+def _long_run(directory: pathlib.Path, scale: float, repeat: int) -> Table:
+    long = written(SHAPES["A"].scaled(scale), directory)
+    short = written(SHAPES["A"].scaled(scale / TIMES), directory)
+    table = Table(
+        "P5",
+        f"refresh of one run that grew by {STEPS} steps",
+        ("points", "cold", "first look after growth", "later looks", "goal"),
+        (
+            f"Processor time in one fresh process each, of a cold load and of {LOOKS} looks: each finds the files, "
+            "reads what is new, and makes the summary, all curves and the smoothed loss.",
+            "The first look after growth makes room for more, once: it copies the points.",
+        ),
+    )
+    found = interleaved({str(one.points): lambda one=one: _fresh_copy(one, "long") for one in (short, long)}, repeat)
+    later = {one.points: median(found[str(one.points)], "later") for one in (short, long)}
+    times = later[long.points] / later[short.points]
+    for one in (short, long):
+        samples = found[str(one.points)]
+        goal = at_most(times, GOAL_RATIO, f"x that of {short.points:,}") if one is long else None
+        table.add(f"{one.points:,}", *(spread(samples, field) for field in ("cold", "first", "later")), goal)
+    return table
+
+
+def _fresh_copy(one: Written, *more: str) -> dict[str, Any]:
     """Measures on a copy: links to the files, but real copies of those that will grow."""
     with tempfile.TemporaryDirectory(dir=pathlib.Path(one.path).parent) as copy:
         for number, run in enumerate(one.run_paths):
             (pathlib.Path(copy) / run.name).mkdir()
             for file in run.iterdir():
                 (shutil.copyfile if number < RUNS else os.link)(file, pathlib.Path(copy) / run.name / file.name)
-        return fresh("refresh.py", copy)
+        return fresh("refresh.py", copy, *more)
 
 
-def main(logdir: str) -> None:
+def main(logdir: str, which: str = "") -> None:
     """Loads, grows and refreshes `logdir`."""
+    if which == "long":
+        return _one_run(pathlib.Path(logdir))
     result: dict[str, Any] = {}
     begin, read = _now()
     store = open_logdir(logdir)
@@ -72,23 +103,51 @@ def main(logdir: str) -> None:
     result["idle"], result["idle_bytes"] = _since(begin, read)
 
     growing = sorted(pathlib.Path(logdir).iterdir())[:RUNS]
-    layouts = one_layout_a_role()
-    result["new_bytes"] = 0
-    for number, path in enumerate(growing):
-        last = int(curves[path.name].step[-1])
-        more = b"".join(points_of(number, last + 1, STEPS, layouts))
-        (file,) = path.iterdir()
-        with open(file, "ab") as appended:
-            result["new_bytes"] += appended.write(more)
+    lasts = [int(curves[path.name].step[-1]) for path in growing]
+    result["new_bytes"] = sum(_grow(path, number, last) for number, (path, last) in enumerate(zip(growing, lasts)))
 
     begin, read = _now()
     store.refresh()
     curves = _losses(store)
     result["seconds"], result["bytes"] = _since(begin, read)
     reached = [int(curves[path.name].step[-1]) for path in growing]
-    if reached != [last + STEPS] * len(growing):
+    if reached != [last + STEPS for last in lasts]:
         raise RuntimeError(f"after the refresh the runs end at {reached}")
     print(json.dumps(result))
+
+
+def _one_run(logdir: pathlib.Path) -> None:
+    (path,) = logdir.iterdir()
+    begin = time.process_time()
+    store = open_logdir(str(logdir))
+    last = _look_at_all(store)
+    spent = [time.process_time() - begin]
+    for look in range(LOOKS):
+        _grow(path, 0, last + look * STEPS)
+        begin = time.process_time()
+        store.refresh()
+        reached = _look_at_all(store)
+        spent.append(time.process_time() - begin)
+        if reached != last + (look + 1) * STEPS:
+            raise RuntimeError(f"after look {look} the run ends at {reached}")
+    print(json.dumps({"cold": spent[0], "first": spent[1], "later": statistics.median(spent[2:])}))
+
+
+def _look_at_all(store: RunStore) -> int:
+    """What a page that shows the run asks for; returns its last step."""
+    (contents,) = store.load(store.runs).values()
+    store.summaries()
+    for tag in contents.tags:
+        contents.segments(tag)
+    contents.smoothed(contents.roles["loss"].tag, 0, 0.9)
+    return int(contents.current("loss").step[-1])
+
+
+def _grow(path: pathlib.Path, number: int, last: int) -> int:
+    """Lets a run that has come to step `last` log more; returns how many bytes."""
+    (file,) = path.iterdir()
+    with open(file, "ab") as appended:
+        return appended.write(b"".join(points_of(number, last + 1, STEPS, one_layout_a_role())))
 
 
 def _losses(store: RunStore) -> dict[str, Segment]:
