@@ -68,6 +68,24 @@ def test_stacked_panels(open_tab, base):
     assert complaints(tab) == []
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_comparison_and_a_layout(open_tab, base, scheme):
+    tab = open_tab(base=base, color_scheme=scheme)
+    tab.select("lr_too_high", "grad_explosion_kept_lr")
+    tab.find("views").get_by_text("Compare").click()
+    tab.find("pin-choice").wait_for()
+    assert complaints(tab) == []
+    tab.find("pin-choice").select_option("healthy_warmup_cosine")
+    tab.find("overlay", mode="compare", state="ready").wait_for()
+    tab.find("compare-settings-toggle").click()
+    assert complaints(tab) == []
+    tab.find("export").click()
+    tab.find("export-layout").click()
+    tab.find("layout-dialog", state="ready").wait_for()
+    tab.find("layout-chart").first.click()
+    assert complaints(tab) == []
+
+
 def test_an_empty_logdir(open_tab, tmp_path):
     tab = open_tab(tmp_path)
     assert complaints(tab) == []

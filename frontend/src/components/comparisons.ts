@@ -1,7 +1,7 @@
 /** From the session's state to what is asked of the server, and from its answers to what the chart shows. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { CompareQuery, Comparison, Finding } from "../api";
-import { derivedSegments, type Parted } from "../chart/compare";
+import { type Comparing, derivedSegments, type Parted } from "../chart/compare";
 import type { Scene } from "../chart/scene";
 import { type Compared, Comparisons, isAbout, keyOf, type Wanted } from "../compare";
 import type { Segment } from "../decode";
@@ -88,26 +88,36 @@ export function useComparedScene(
   const { baseline, metric } = session;
   const { tolerance } = state.view;
   const answers = [...compared].flatMap(([run, { answer }]) => (answer ? [[run, answer] as const] : []));
-  return useMemo(() => {
+  const told = answers.map(([, answer]) => idOf(answer)).join();
+  // Kept while they are the same: what hangs on them need not be computed anew, and only a zoom moves the picture.
+  const segments = useMemo(
+    () => [
+      ...base.segments.filter((s) => s.role === metric && s.current),
+      ...answers.flatMap(([run, answer]) => segmentsOf(run, answer)),
+    ],
+    [base.segments, metric, told],
+  );
+  const comparing = useMemo((): Comparing => {
     // What is a constant times the baseline all along does not leave it.
     const parted = answers.flatMap(([run, { verdict, at }]): Parted[] =>
       verdict !== "differs" || at.parted === null ? [] : [{ run, x: at.parted }],
     );
-    return {
+    return { baseline: baseline ?? "", role: metric, axis: base.x, tolerance, parted };
+  }, [baseline, metric, base.x, tolerance, told]);
+  return useMemo(
+    () => ({
       ...base,
       layout: "lanes",
       roles: [metric, ...DERIVED_ROLES],
-      segments: [
-        ...base.segments.filter((s) => s.role === metric && s.current),
-        ...answers.flatMap(([run, answer]) => segmentsOf(run, answer)),
-      ],
+      segments,
       runs: base.runs.map((run) => (run.run === baseline ? { ...run, label: text.runs.baseline } : run)),
       totalSteps: null,
       // What is found in each run is what the other views are for.
       findings: NO_FINDINGS,
-      comparing: { baseline: baseline ?? "", role: metric, axis: base.x, tolerance, parted },
-    };
-  }, [base, baseline, metric, tolerance, ...[answers.length], answers.map(([, a]) => idOf(a)).join()]);
+      comparing,
+    }),
+    [base, segments, comparing, state.language],
+  );
 }
 
 function segmentsOf(run: string, answer: Comparison): readonly Segment[] {
