@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from typing import Any, List, Optional, Sequence, Tuple
 
@@ -122,50 +123,83 @@ def _print(console: Console, run: str, comparison: Comparison, lang: str) -> Non
     rows = _rows(comparison)
     width = max(len(name.en) for name, _ in rows)
     for name, value in rows:
-        console.print(f"  [dim]{name.in_language(lang).ljust(width if lang == 'en' else 0)}  {escape(value)}[/]")
+        console.print(
+            f"  [dim]{name.in_language(lang).ljust(width if lang == 'en' else 0)}  {escape(value.in_language(lang))}[/]"
+        )
     console.print()
 
 
-def _rows(comparison: Comparison) -> List[Tuple[Text, str]]:
-    errors = comparison.errors
-    rows = [
+def _rows(comparison: Comparison) -> List[Tuple[Text, Text]]:
+    return [*_error_rows(comparison), *_lr_and_speed_rows(comparison), *_settings_rows(comparison)]
+
+
+def _error_rows(comparison: Comparison) -> List[Tuple[Text, Text]]:
+    errors, first = comparison.errors, comparison.first_step_beyond
+    mean, rms, largest = map(_amount, (errors.mean_absolute, errors.rms_absolute, errors.max_absolute))
+    parts = map(share, (errors.mean_relative, errors.rms_relative, errors.max_relative, errors.bias))
+    mean_part, rms_part, largest_part, bias = parts
+    beyond = f"{errors.beyond:,} / {errors.points:,}"
+    return [
         (
             Text("absolute error", "绝对误差"),
-            f"mean {errors.mean_absolute:.4g}, RMS {errors.rms_absolute:.4g}, max {errors.max_absolute:.4g}",
+            Text(f"mean {mean}, RMS {rms}, max {largest}", f"平均 {mean}，均方根 {rms}，最大 {largest}"),
         ),
         (
             Text("relative error", "相对误差"),
-            f"mean {share(errors.mean_relative)}, RMS {share(errors.rms_relative)}, max {share(errors.max_relative)}, "
-            f"signed mean {share(errors.bias)}",
+            Text(
+                f"mean {mean_part}, RMS {rms_part}, max {largest_part}, signed mean {bias}",
+                f"平均 {mean_part}，均方根 {rms_part}，最大 {largest_part}，带符号平均 {bias}",
+            ),
         ),
         (
             Text("beyond", "超出容差"),
-            f"{errors.beyond:,} / {errors.points:,}"
-            + ("" if comparison.first_step_beyond is None else f", first at step {comparison.first_step_beyond:,}"),
+            Text(beyond, beyond)
+            if first is None
+            else Text(f"{beyond}, first at step {first:,}", f"{beyond}，首次在第 {first:,} 步"),
         ),
     ]
+
+
+def _lr_and_speed_rows(comparison: Comparison) -> List[Tuple[Text, Text]]:
+    rows = []
     lr, pairs = comparison.lr, comparison.lr_pairs
     if lr is not None and pairs is not None:
-        first = lr.first_beyond
-        said = (
-            "same"
-            if first is None
-            else f"differs from step {int(pairs.step[first]):,}: {number(float(pairs.value[first]))} against "
-            f"{number(float(pairs.baseline[first]))}"
-        )
+        said = Text("same", "相同")
+        if lr.first_beyond is not None:
+            first = lr.first_beyond
+            step, mine, theirs = pairs.step[first], float(pairs.value[first]), float(pairs.baseline[first])
+            said = Text(
+                f"differs from step {int(step):,}: {number(mine)} against {number(theirs)}",
+                f"自第 {int(step):,} 步起不同：{number(mine)}，基线 {number(theirs)}",
+            )
         rows.append((Text("learning rate", "学习率"), said))
     if comparison.speed is not None:
         mine, theirs = comparison.speed
-        rows.append((Text("step time", "单步耗时"), f"{mine:.4g} s against {theirs:.4g} s"))
-    shown = comparison.settings[:_MOST_SETTINGS]
-    rows.extend(
-        (Text(setting.name, setting.name), f"{_said(setting.value)} against {_said(setting.baseline)}")
-        for setting in shown
-    )
-    if len(comparison.settings) > len(shown):
-        rows.append((Text("…", "…"), f"{len(comparison.settings) - len(shown)} more settings differ (--json has them)"))
+        said = Text(f"{mine:.4g} s against {theirs:.4g} s", f"{mine:.4g} 秒，基线 {theirs:.4g} 秒")
+        rows.append((Text("step time", "单步耗时"), said))
     return rows
 
 
-def _said(value: Any) -> str:
-    return "not given" if value is None else json.dumps(value, ensure_ascii=False, default=str)
+def _settings_rows(comparison: Comparison) -> List[Tuple[Text, Text]]:
+    shown = comparison.settings[:_MOST_SETTINGS]
+    rows = []
+    for setting in shown:
+        mine, theirs = _said(setting.value), _said(setting.baseline)
+        said = Text(f"{mine.en} against {theirs.en}", f"{mine.zh}，基线 {theirs.zh}")
+        rows.append((Text(setting.name, setting.name), said))
+    more = len(comparison.settings) - len(shown)
+    if more:
+        said = Text(f"{more} more settings differ (--json has them)", f"另有 {more} 项设置不同（见 --json）")
+        rows.append((Text("…", "…"), said))
+    return rows
+
+
+def _amount(value: float) -> str:
+    return "n/a" if math.isnan(value) else f"{value:.4g}"
+
+
+def _said(value: Any) -> Text:
+    if value is None:
+        return Text("not given", "未给出")
+    said = json.dumps(value, ensure_ascii=False, default=str)
+    return Text(said, said)

@@ -10,15 +10,15 @@ from typing import Any, Optional, Sequence, Union
 from tb_mindformers_plugin.health import Finding, verdict
 from tb_mindformers_plugin.health.diagnoses import Diagnoses
 from tb_mindformers_plugin.health.finding import SEVERITIES
+from tb_mindformers_plugin.health.rules import stalled
 from tb_mindformers_plugin.http_api.events import shown_events
 from tb_mindformers_plugin.http_api.hints import missing_hints
 from tb_mindformers_plugin.runs.ranks import fold_ranks
 from tb_mindformers_plugin.runs.store import Store
 from tb_mindformers_plugin.runs.summary import RunSummary
 
-# A run that has been silent for longer than this, and than so many of its own intervals, has stalled.
-STALLED_SECONDS = 1800.0
-STALLED_INTERVALS = 10.0
+# A run that has been silent for longer than the rule says by default has stalled.
+_BOUNDS = stalled.Parameters()
 
 
 def list_runs(
@@ -108,7 +108,7 @@ def status(summary: RunSummary, now: float) -> str:
         return "ended"
     if summary.last_wall is None:
         return "unknown"
-    if now - summary.last_wall <= max(STALLED_SECONDS, STALLED_INTERVALS * summary.interval):
+    if now - summary.last_wall <= max(_BOUNDS.seconds, _BOUNDS.intervals * summary.interval):
         return "running"
     return "stalled" if summary.has_manifest else "unknown"
 

@@ -61,7 +61,22 @@ def test_json(logs):
 
 
 def test_chinese(logs):
-    assert "恒定比例 8" in compare(logs, "eight", "--baseline", "base [1]", "--lang", "zh").output
+    told = compare(logs, "later", "eight", "--baseline", "base [1]", "--lang", "zh").output
+    assert "恒定比例 8" in told
+    for words in ("平均 ", "首次在第 120 步", "学习率  相同", '"later"，基线 "base [1]"'):
+        assert words in told
+    for words in ("mean", "first at", "same", "against"):
+        assert words not in told
+
+
+def test_a_loss_that_is_no_number_throughout(logs):
+    with HealthWriter(logs / "none") as writer:
+        for step in range(300):
+            writer.log(step, loss=float("nan"), wall_time=1e9 + step)
+    done = compare(logs, "none", "--baseline", "base [1]")
+    assert done.exit_code == 1
+    assert "Differs from step 0" in done.output
+    assert "absolute error  mean n/a, RMS n/a, max n/a" in done.output
 
 
 def test_wrong_usage(logs):
