@@ -21,10 +21,11 @@ returns findings: the rule, a severity (`critical`: the run is lost or wrong, ac
 worth knowing), the steps, the numbers, one sentence and advice, in English and in Simplified Chinese.
 
 Rules work on the finite points of the current curve. *Sigma* is the interquartile range / 1.349 (sigma_iqr) unless
-said otherwise. The *ratio gate* admits a loss whose ratios mean something: fewer than 0.1 % of its values are negative,
-its median is positive and larger than 1.05 times the median change between points; a GRPO loss, noise around 0, fails
-it. The *warm-up* ends where the learning rate stops rising: at least 64 points, at most a tenth of those so far; 64
-points without a learning rate.
+said otherwise. The *ratio gate* admits a loss whose ratios mean something: the median of its first 64, 128 and 256
+values is positive and larger than 1.05 times the median change between points, and no more than 0.1 % of the values so
+far are negative; a GRPO loss, noise around 0, fails it. A loss is looked at up to where it fails, and not at all where
+the KL to a reference policy is logged. The *warm-up* ends where the learning rate first stops rising: at least 64
+points, at most 256; 64 points without a learning rate.
 
 One fault is one finding: an oscillation hides the spikes in it, a divergence the slow rise, a spike takes up the
 explosion of the grad norm that led to it (`health/subsumption.py`).

@@ -56,6 +56,20 @@ def test_report(logs):
     )
 
 
+@pytest.mark.parametrize(("lang", "words"), [("en", "3 more, which --json lists"), ("zh", "另有 3 条，见 --json")])
+def test_very_many_findings_of_one_rule_are_counted(tmp_path, lang, words):
+    loss = 2 + 0.02 * np.random.default_rng(0).standard_normal(2000)
+    loss[300:1600:100] = 6
+    with HealthWriter(tmp_path) as writer:
+        for step, value in enumerate(loss):
+            writer.log(step, loss=value, wall_time=1e9 + step)
+    told = check(tmp_path, "--lang", lang).output
+    assert told.count("loss_spike") == 11
+    assert words in told
+    (run,) = json.loads(check(tmp_path, "--json").stdout)["runs"]
+    assert [f["first_step"] for f in run["findings"] if f["rule"] == "loss_spike"] == list(range(300, 1600, 100))
+
+
 def test_exit_status(logs):
     assert check(logs / "good").exit_code == 0
     assert check(logs, "--fail-on", "critical").exit_code == 0

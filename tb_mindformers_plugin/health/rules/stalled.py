@@ -6,7 +6,8 @@ another, and for a log that was last written more than a day ago.
 
 Source: the same bounds as the run's status in the listing.
 
-Quiet when: the run ended; the current time is unknown; another framework's log older than a day.
+Quiet when: the run ended; the current time is unknown; another framework's log older than a day. In the tab it
+is the run's status, not a finding.
 """
 
 from __future__ import annotations
