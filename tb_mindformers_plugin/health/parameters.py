@@ -67,10 +67,13 @@ def read_rules(path: str) -> List[Change]:
         the file's name.
     """
     try:
-        with open(os.path.expanduser(path), "rb") as file:
-            content = tomllib.load(file)
+        # Editors on Windows begin a file with a byte order mark.
+        with open(os.path.expanduser(path), encoding="utf-8-sig", newline="") as file:
+            content = tomllib.loads(file.read())
     except OSError as error:
         raise ParameterError(f"{path} cannot be read: {error.strerror or error}") from error
+    except RecursionError as error:
+        raise ParameterError(f"{path} is no TOML of rules: it is nested too deeply") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ParameterError(f"{path} is no TOML: {error}") from error
     try:

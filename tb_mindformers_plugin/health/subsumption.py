@@ -116,14 +116,18 @@ def _led(run: RunSeries, jump: Finding, explosion: Finding) -> Finding:
     ratio = float(explosion.evidence["ratio"])
     began = _rise_began(run, explosion)
     steps = jump.peak_step - began
+    evidence = {**jump.evidence, "grad_norm_ratio": ratio}
     if steps > _points(run, LEAD_POINTS):  # the peak of a divergence is not the jump's doing
+        evidence["grad_norm_jumped_at"] = began
         en = f" The grad norm jumped at step {began:,}, to {times(ratio)} its level."
         zh = f" 梯度范数在第 {began:,} 步跳升至平时的 {times(ratio)}。"
     elif steps > 0:
+        evidence["grad_norm_led_steps"] = steps
         plural = "s" if steps != 1 else ""
         en = f" The grad norm led its peak by {steps:,} step{plural}, up to {times(ratio)} its level."
         zh = f" 梯度范数先于峰值 {steps:,} 步上升，最高达平时的 {times(ratio)}。"
     else:
+        evidence["grad_norm_led_steps"] = 0
         en = f" The grad norm jumped with it, to {times(ratio)} its level."
         zh = f" 梯度范数同时跳升至平时的 {times(ratio)}。"
     severity = min(jump.severity, explosion.severity, key=SEVERITIES.index)
@@ -134,7 +138,7 @@ def _led(run: RunSeries, jump: Finding, explosion: Finding) -> Finding:
         severity=severity,
         message=jump.message + en,
         message_zh=jump.message_zh + zh,
-        evidence={**jump.evidence, "grad_norm_led_steps": steps, "grad_norm_ratio": ratio},
+        evidence=evidence,
     )
 
 

@@ -209,6 +209,8 @@ def open_logdir(logdir: str) -> RunStore:
     """
     spec = not os.path.exists(os.path.expanduser(logdir)) and (":" in logdir or "," in logdir)
     searched = roots(logdir_spec=logdir) if spec else roots(logdir=logdir)
+    if not searched:
+        raise FileNotFoundError(f"{logdir!r} names no directory: give the directory that `tensorboard --logdir` takes")
     for root in searched:
         if not storage.is_remote(root.path) and not os.path.isdir(root.path):
             raise FileNotFoundError(

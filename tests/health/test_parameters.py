@@ -87,6 +87,7 @@ def test_a_file(tmp_path):
         (b"[loss_spike\n", "is no TOML: "),
         (b"\xff\xfe", "is no TOML: "),
         (b"\x00" * 100, "is no TOML: "),
+        (b"a = " + b"[" * 100_000, "is no TOML"),
         (b"[loss_spikes]\nz = 8", "no rule 'loss_spikes'; known: "),
         (b"[loss_spike]\nz = '8'", "loss_spike.z is '8': allowed is a number from 0"),
         (b"[loss_spike]\nz = nan", "loss_spike.z is nan"),
@@ -112,6 +113,12 @@ def test_a_file_that_cannot_be_read(tmp_path):
         read_rules(str(tmp_path / "none.toml"))
     with pytest.raises(ParameterError, match="cannot be read: Is a directory"):
         read_rules(str(tmp_path))
+
+
+def test_a_file_of_an_editor_on_windows(tmp_path):
+    path = tmp_path / "rules.toml"
+    path.write_bytes("# 阈值\r\n[loss_spike]\r\nz = 8\r\n".encode("utf-8-sig"))
+    assert read_rules(str(path)) == [Change("loss_spike", "z", 8)]
 
 
 def test_an_empty_file_changes_nothing(tmp_path):

@@ -23,6 +23,18 @@ def test_a_spike_takes_up_the_explosion_before_it():
     assert "提前" in found.message_zh or "先于" in found.message_zh
 
 
+def test_the_peak_of_a_long_divergence_is_not_led_by_the_jump_before_it():
+    loss, norm = healthy.loss(), healthy.grad_norm()
+    loss[2000:] *= np.linspace(1.5, 4, 1000)
+    norm[1998:2000] *= 100
+    (found,) = diagnose_arrays(healthy.run(loss=loss, grad_norm=norm))
+    assert found.rule == "loss_divergence"
+    assert found.peak_step > 2500
+    assert "The grad norm jumped at step 1,999, to" in found.message
+    assert found.evidence["grad_norm_jumped_at"] == 1999
+    assert "grad_norm_led_steps" not in found.evidence
+
+
 def test_divergence_hides_what_it_is_made_of():
     loss, norm = healthy.loss(), healthy.grad_norm()
     loss[2000:] *= np.linspace(1.5, 4, 1000)

@@ -264,3 +264,6 @@ def test_unreadable_file_is_a_note(tmp_path, monkeypatch):
 def test_no_such_logdir(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         open_logdir(str(tmp_path / "nowhere"))
+    for nothing in ("", " , "):
+        with pytest.raises(FileNotFoundError, match="names no directory"):
+            open_logdir(nothing)
