@@ -71,6 +71,7 @@ def test_nothing_but_nan(open_tab, tmp_path):
 def test_one_point(open_tab, tmp_path):
     with HealthWriter(tmp_path / "begun") as writer:
         writer.log(1, loss=10.5, lr=1e-4, grad_norm=3.0, loss_scale=65536)
+        writer.flush()
         tab = open_tab(tmp_path)
         assert "10.5" in tab.find("run-row", run="begun").inner_text()
 
