@@ -115,7 +115,7 @@ _NOTHING = Extent(0, math.inf, -math.inf)
 def _extended(known: Extent, values: npt.NDArray[Any]) -> Extent:
     new = values[known.points :]
     low, high = np.minimum.reduce(new).item(), np.maximum.reduce(new).item()
-    if not (math.isfinite(low) and math.isfinite(high)):
+    if values.dtype.kind == "f" and not (math.isfinite(low) and math.isfinite(high)):
         new = new[np.isfinite(new)]
         low, high = np.min(new, initial=math.inf).item(), np.max(new, initial=-math.inf).item()
     return Extent(len(values), min(known.low, low), max(known.high, high))
@@ -127,8 +127,10 @@ def with_meant_steps(files: Sequence[FileContents]) -> tuple[list[FileContents],
     A resumed run goes on overflowing.
     """
     found = list(files)
-    tags = {tag for file in files for tag in file.columns}
-    overflown = frozenset(tag for tag in tags if _may_overflow([file for file in files if tag in file.columns], tag))
+    negative = {tag for file in files for tag in file.columns if file.extent(tag, "step").low < 0}
+    overflown = frozenset(
+        tag for tag in negative if _reach([file for file in files if tag in file.columns], tag) > WRAP
+    )
     for tag in overflown:
         holding = [i for i, file in enumerate(found) if tag in file.columns]
         columns = [found[i].columns[tag] for i in holding]
@@ -139,7 +141,7 @@ def with_meant_steps(files: Sequence[FileContents]) -> tuple[list[FileContents],
     return found, overflown
 
 
-def _may_overflow(files: Sequence[FileContents], tag: str) -> bool:
+def _reach(files: Sequence[FileContents], tag: str) -> float:
+    """How far the least and the greatest step of a tag lie apart."""
     extents = [file.extent(tag, "step") for file in files]
-    low = min(extent.low for extent in extents)
-    return low < 0 and max(extent.high for extent in extents) - low > WRAP
+    return max(extent.high for extent in extents) - min(extent.low for extent in extents)

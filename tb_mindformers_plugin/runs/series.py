@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import Any, Optional, Sequence
+from typing import Any, NamedTuple, Optional, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -36,8 +36,7 @@ class Segment:
         return len(self.step)
 
 
-@dataclasses.dataclass(frozen=True)
-class Breaks:
+class Breaks(NamedTuple):
     """Where a series goes back.
 
     Attributes:
@@ -51,8 +50,7 @@ class Breaks:
     stray: int
 
 
-@dataclasses.dataclass(frozen=True)
-class _Strand:
+class _Strand(NamedTuple):
     """A series as one process wrote it.
 
     Attributes:
@@ -87,7 +85,7 @@ class _Strand:
         if self.rest and column.value.dtype != self.rest[0].value.dtype:
             return None  # the file holds values by now that take a wider type, and all segments have one type
         curve = self.curve.longer(new.arrays) if self.copied else Growing(column.arrays)
-        return dataclasses.replace(self, points=points, last=int(new.step[-1]), curve=curve)
+        return self._replace(points=points, last=int(new.step[-1]), curve=curve)
 
     @property
     def nbytes(self) -> int:
@@ -106,20 +104,20 @@ def _strand(columns: Sequence[Optional[Column]], restarts: Sequence[Optional[int
     found = segment(whole.step, list(itertools.accumulate(points, initial=0))[:-1], restarts)
     every = len(found.current) == len(whole)
     curve = whole if every else whole.picked(found.current)
-    rest = [*found.superseded, *(indices for indices in (found.repeated, found.stray) if len(indices))]
+    rest = [*found.superseded, *[indices for indices in (found.repeated, found.stray) if len(indices)]]
     return _Strand(
         points=points,
         last=int(whole.step[-1]),
         settled=found.settled,
         curve=Growing(curve.arrays),
         copied=len(parts) > 1 or not every,
-        rest=tuple(Segment(False, *whole.picked(indices).arrays) for indices in rest),
+        rest=tuple([Segment(False, *whole.picked(indices).arrays) for indices in rest]),
         breaks=Breaks(found.restarts, sum(map(len, found.superseded)), len(found.stray)),
     )
 
 
 def _points(columns: Sequence[Optional[Column]]) -> tuple[int, ...]:
-    return tuple(0 if column is None else len(column) for column in columns)
+    return tuple([0 if column is None else len(column) for column in columns])
 
 
 @dataclasses.dataclass(frozen=True)
