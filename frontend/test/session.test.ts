@@ -147,6 +147,33 @@ describe("a session", () => {
     expect(next.chosen).toEqual(["c"]);
   });
 
+  it("asks for findings against the pinned baseline, also of runs in which nothing else is wrong", async () => {
+    const fine = { critical: 0, warning: 0, info: 0 };
+    server.list = server.list.map((one) => ({ ...one, findings: fine }));
+    void session.reload();
+    await vi.advanceTimersByTimeAsync(0);
+    server.checked.length = 0;
+    session.setView({ runs: ["a", "b"] });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(server.checked).toEqual([]);
+    session.setView({ baseline: "b" });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(server.checked).toEqual(["a en against b", "b en against b"]);
+    session.setView({ baseline: null });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(session.state.findings.size).toBe(0);
+  });
+
+  it("draws the baseline first in a comparison, on an axis and in a metric that it has", () => {
+    session.setView({ runs: ["a"], baseline: "b", x: "wall", chart: "compare", metric: "lr" });
+    expect(session.drawn.runs.map((r) => r.run)).toEqual(["b", "a"]);
+    expect(session.query).toMatchObject({ runs: ["b", "a"], roles: ["loss"], x: "step" });
+    session.setView({ chart: "overlay" });
+    expect(session.drawn.runs.map((r) => r.run)).toEqual(["a"]);
+    session.setView({ baseline: "gone", chart: "compare" });
+    expect(session.baseline).toBeNull();
+  });
+
   it("asks only for what has grown when it looks by itself", async () => {
     session.setView({ runs: ["a", "b"] });
     server.asked.at(-1)!.answer(

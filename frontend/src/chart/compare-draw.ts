@@ -69,7 +69,7 @@ const BESIDE = 14;
 const APART = 16;
 const MARKS_ROW = 14;
 /** The uppermost zone's title stands at the left of that row; its first mark is moved out of its way. */
-const TITLE = 106;
+const TITLE = 150;
 
 /** Beside the marks, in their row, as far as there is room: who leaves the baseline, and where. */
 export function drawParted(p: Painting): void {

@@ -41,7 +41,7 @@ export function endLabel(p: Painting, zone: Zone, run: DrawnRun, y: YScale): End
   const alone = p.scene.runs.length === 1;
   return {
     x: p.px(end.x),
-    y: Math.max(p.top, toPixel(y, end.value)),
+    y: withinZone(p, zone, toPixel(y, end.value)),
     run: run.run,
     role: zone.role,
     swatch: alone ? null : run.colour,
@@ -49,6 +49,12 @@ export function endLabel(p: Painting, zone: Zone, run: DrawnRun, y: YScale): End
     nameColour: p.coloursAreRoles ? roleColour(p.tokens, zone.role) : p.tokens.text,
     value: shortValue(end.value, zone.role),
   };
+}
+
+/** The end of a line that leaves its zone is at the zone's edge. */
+function withinZone(p: Painting, { band }: Zone, y: number): number {
+  if (p.plan.layout === "merged") return Math.max(p.top, y);
+  return Math.max(p.top + band.top * p.ratio, Math.min(p.top + band.bottom * p.ratio, y));
 }
 
 function lastDrawn(p: Painting, segments: readonly Segment[], role: ChartRole, y: YScale) {

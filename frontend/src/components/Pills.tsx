@@ -18,6 +18,8 @@ interface PillGroup {
 
 /** The uppermost lane's title stands at the left of the pills' row. */
 const TITLE: Record<Layout, number> = { lanes: 92, merged: 12, panel: 12 };
+/** In a comparison the uppermost zone may be of any metric. */
+const COMPARED_TITLE = 136;
 const ABOVE: Record<Layout, number> = { lanes: 22, merged: 20, panel: 18 };
 
 const SIGNS: Record<Exclude<MarkKind, "restart" | "nonfinite">, string> = {
@@ -42,9 +44,10 @@ export function Pills({
 }) {
   const { plan, left, top, marks } = layout;
   const here = plan.layout === "panel" ? marks.filter((m) => panelOf(m, roles) === scene.roles[0]) : marks;
+  const first = scene.comparing ? COMPARED_TITLE : TITLE[plan.layout];
   return (
     <>
-      {pillGroups(here, layout).map(({ at, marks: own }) => {
+      {pillGroups(here, layout, first).map(({ at, marks: own }) => {
         const title = own.map((m) => m.title).join("\n");
         const worst = worstOf(own);
         const finding = own.length === 1 ? worst.finding : null;
@@ -95,12 +98,11 @@ const rank = (severity: Severity): number => SEVERITIES.indexOf(severity);
 const worstOf = (marks: readonly Mark[]): Mark =>
   marks.reduce((worst, m) => (rank(m.severity) < rank(worst.severity) ? m : worst));
 
-function pillGroups(marks: readonly Mark[], { plan, width }: ChartLayout): PillGroup[] {
+function pillGroups(marks: readonly Mark[], { plan, width }: ChartLayout, first: number): PillGroup[] {
   const placed = marks.flatMap((mark) => {
     const at = plan.x.fraction(mark.x) * width;
     return at >= -1 && at <= width + 1 ? [{ at, mark }] : [];
   });
-  const first = TITLE[plan.layout];
   const apart = grouped(placed, (a, b) => a.kind === b.kind);
   // Where the row is too short for a pill of each kind, those at one place share one.
   const taken = apart.reduce((sum, g) => sum + widthOf(g.marks) + GAP, 0);

@@ -6,7 +6,7 @@ import type { Scene } from "../chart/scene";
 import { type Compared, Comparisons, isAbout, keyOf, type Wanted } from "../compare";
 import type { Segment } from "../decode";
 import { versionOf } from "../findings";
-import { DERIVED_ROLES } from "../roles";
+import { DERIVED_ROLES, ROLE_STYLE } from "../roles";
 import type { Session, SessionState } from "../session";
 import { text } from "../text";
 import type { ThemeName } from "../theme";
@@ -66,7 +66,7 @@ function wantedOf(session: Session, state: SessionState): Wanted[] {
         from,
         to,
         buckets,
-        smoothing,
+        smoothing: ROLE_STYLE[session.metric].smooth ? smoothing : 0,
         lang: state.language,
       };
       return { query: asked, version: `${versionOf(run)} ${versionOf(reference)}` };
