@@ -308,6 +308,28 @@ describe("comparisons are fetched", () => {
     expect(shown.has("b")).toBe(false);
   });
 
+  it("keeping the last answer while the server is gone", async () => {
+    feed.want([wanted("a")]);
+    asked[0]!.answer(comparison({ title: "before" }));
+    await settled();
+    const next = wanted("a", { from: 10, to: 20 });
+    feed.want([next]);
+    asked[1]!.fail(new ApiError("gone", "", true));
+    await settled();
+    expect(shown.get("a")!.answer!.title).toBe("before");
+    expect(shown.get("a")!.key).toBe(keyOf(next));
+    // And asks again at the next look.
+    feed.want([next]);
+    asked[2]!.answer(comparison({ title: "after" }));
+    await settled();
+    expect(shown.get("a")!.answer!.title).toBe("after");
+    // Of another metric it would be wrong.
+    feed.want([wanted("a", { role: "lr" })]);
+    asked[3]!.fail(new ApiError("gone", "", true));
+    await settled();
+    expect(shown.get("a")!.problem!.message).toBe("gone");
+  });
+
   it("and nothing once nobody looks", async () => {
     feed.want([wanted("a"), wanted("b"), wanted("c")]);
     feed.stop();
