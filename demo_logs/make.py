@@ -1,7 +1,7 @@
 """Makes the demo logs: real MindSpore trainings on a CPU, written by the bundled callback.
 
     python demo_logs/make.py                      # all of them, into demo_logs
-    python demo_logs/make.py --only overfit_with_eval --out /tmp/logs
+    python demo_logs/make.py --only overfit_with_eval --out logs
 
 Needs mindspore and mindformers, the tested pair is in README.md. Each run is a process of its own.
 """
