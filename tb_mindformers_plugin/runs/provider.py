@@ -6,6 +6,7 @@ came before restarts, so every run says so.
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from typing import Any, Iterable, Optional
@@ -16,13 +17,17 @@ from tensorboard.data import provider as tensorboard_provider
 
 from tb_mindformers_plugin import metadata
 from tb_mindformers_plugin.eventfile import Chunk, Column, HealthRecord
+from tb_mindformers_plugin.language import Text
 from tb_mindformers_plugin.roles import resolve
 from tb_mindformers_plugin.runs.contents import RunContents
 from tb_mindformers_plugin.runs.discovery import Discovery, Root
 from tb_mindformers_plugin.runs.files import FileContents
 from tb_mindformers_plugin.runs.summary import RunSummary, summarise
 
-SAMPLED = "Sampled: TensorBoard has no log directory here, and hands out at most some points of each curve."
+SAMPLED = Text(
+    "Sampled: TensorBoard has no log directory here, and hands out at most some points of each curve.",
+    "已抽样：此处的 TensorBoard 没有日志目录，每条曲线只给出部分点。",
+)
 
 # Asked of the provider for each series; it may hand out fewer.
 _MOST_POINTS = 1_000_000
@@ -106,7 +111,6 @@ class ProviderStore:
         walls = [column.wall[np.isfinite(column.wall)] for column in columns.values()]
         last_wall = max((float(wall.max()) for wall in walls if len(wall)), default=None)
         contents.add(Chunk(columns=columns, health=tuple(health), last_wall=last_wall))
-        contents.problems.append(SAMPLED)
         return RunContents([contents])
 
 
@@ -124,7 +128,8 @@ class ProviderRun:
     def __init__(self, name: str, contents: RunContents) -> None:
         self.name = name
         self.contents = contents
-        self._summary = summarise(name, contents, exact=True)
+        found = summarise(name, contents, exact=True)
+        self._summary = dataclasses.replace(found, notes=(SAMPLED, *found.notes))
 
     def summary(self) -> RunSummary:
         """Returns what a listing says of the run."""

@@ -36,7 +36,8 @@ def test_runs_and_series(provider):
     assert run["total_steps"] == 40
     assert run["roles"]["loss"]["tag"] == "objective/total"
     assert run["roles"]["loss"]["last_step"] == 30
-    assert run["notes"] == [SAMPLED]
+    assert run["notes"] == [SAMPLED.en]
+    assert list_runs(store, language="zh")["runs"][0]["notes"] == [SAMPLED.zh]
     answer = query(store, SeriesRequest(["run"], ["loss", "lr"]))
     assert answer.windows[0].points.last.tolist() == [float(step) for step in range(1, 31)]
     with pytest.raises(BadRequestError, match="nobody"):
