@@ -139,7 +139,7 @@ def two_processes(tmp_path_factory):
         f"--master_port={20000 + os.getpid() % 20000}",
         f"--log_dir={tmp_path / 'msrun'}",
         "--join=True",
-        "--cluster_time_out=60",
+        "--cluster_time_out=180",
         str(script),
     ]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
