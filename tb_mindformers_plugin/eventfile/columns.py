@@ -9,7 +9,7 @@ from typing import Any, Optional, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tb_mindformers_plugin.eventfile.framing import Damage
+from tb_mindformers_plugin.eventfile.framing import NO_RECORD, Damage
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,11 +106,23 @@ def joined(chunks: Sequence[Chunk]) -> Chunk:
     return Chunk(
         columns={tag: joined_columns(parts) for tag, parts in columns.items()},
         health=tuple(record for chunk in chunks for record in chunk.health),
-        damage=tuple(damage for chunk in chunks for damage in chunk.damage),
+        damage=_joined_damage(chunks),
         problems=tuple(dict.fromkeys(problem for chunk in chunks for problem in chunk.problems)),
         other_records=dict(other),
         last_wall=max((chunk.last_wall for chunk in chunks if chunk.last_wall is not None), default=None),
     )
+
+
+def _joined_damage(chunks: Sequence[Chunk]) -> tuple[Damage, ...]:
+    """All damage; a stretch without a record that goes on from chunk to chunk is one."""
+    found: list[Damage] = []
+    for chunk in chunks:
+        damage = chunk.damage
+        if found and damage and found[-1].stop == damage[0].start and found[-1].reason == damage[0].reason == NO_RECORD:
+            found[-1] = dataclasses.replace(found[-1], stop=damage[0].stop)
+            damage = damage[1:]
+        found.extend(damage)
+    return tuple(found)
 
 
 def joined_columns(parts: Sequence[Column]) -> Column:

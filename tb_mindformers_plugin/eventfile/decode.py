@@ -27,12 +27,15 @@ from tb_mindformers_plugin.eventfile.single import SingleRecords, SinglesRead
 
 Indices = npt.NDArray[np.int64]
 
-_OWN_TAGS = frozenset((metadata.RUN_TAG.encode(), metadata.EVENTS_TAG.encode()))
+#: Tags of the data contract.
+OWN_TAGS = frozenset((metadata.RUN_TAG.encode(), metadata.EVENTS_TAG.encode()))
 
 # Fewer records than this of one length are not worth a template.
 _FEWEST = 8
-# Records from this length on are looked at one by one, and passed over where they hold no scalar.
-_LARGE = (1 << 16) - 1
+#: Records from this length on are looked at one by one, and passed over where they hold no scalar.
+LARGE = (1 << 16) - 1
+#: What they are called among `Chunk.other_records`.
+LARGE_RECORD = "large record"
 # Layouts tried for records of one length before the rest is decoded one by one.
 _MOST_LAYOUTS = 256
 
@@ -138,7 +141,7 @@ class Decoder:
     def __init__(self) -> None:
         self._single = SingleRecords()
 
-    def decode(self, buffer: Bytes, more: bool = False) -> tuple[Chunk, int]:
+    def decode(self, buffer: Bytes, beyond: int = 0) -> tuple[Chunk, int]:
         """Returns the columns and health records of what a file gained, and where its last whole record ends.
 
         The CRC of every payload is verified, but for large records that hold no scalar: those are
@@ -146,9 +149,10 @@ class Decoder:
 
         Args:
           buffer: bytes, from a record's first one on.
-          more: whether the file goes on behind them: then a few records at the end may be left for later.
+          beyond: so many bytes the file has behind them: where there are any, what is cut by the buffer's end, and
+            a few records before it, may be left for later.
         """
-        return decode_together(buffer, np.array([0, len(buffer)]), [self], more)[0]
+        return decode_together(buffer, np.array([0, len(buffer)]), [self], beyond)[0]
 
     def read_singly(self, records: Iterable[tuple[int, bytes]]) -> SinglesRead:
         """Decodes (position, payload) pairs one by one."""
@@ -156,7 +160,7 @@ class Decoder:
 
 
 def decode_together(
-    buffer: Bytes, bounds: Positions, decoders: Sequence[Decoder], more: bool = False
+    buffer: Bytes, bounds: Positions, decoders: Sequence[Decoder], beyond: int = 0
 ) -> list[tuple[Chunk, int]]:
     """Decodes several files that lie one after the other in `buffer`: a thousand small files are one large one.
 
@@ -164,27 +168,28 @@ def decode_together(
       buffer: bytes.
       bounds: (files + 1,) where each file begins, and where the last ends.
       decoders: of each file.
-      more: see `Decoder.decode`.
+      beyond: of the last file, see `Decoder.decode`.
 
     Returns:
       What each file holds, and where its last whole record ends. All positions are those of the buffer.
     """
     begins, stops = bounds[:-1], bounds[1:]
     parts = _Parts()
-    found = rounds.find(buffer, begins, stops, _OWN_TAGS)
+    found = rounds.find(buffer, begins, stops, OWN_TAGS)
     for stretch in found.stretches:
         parts.add(stretch.gatherer, stretch.starts, stretch.records)
     rests = []
     for begin, position, stop in zip(begins.tolist(), found.ends.tolist(), stops.tolist()):
-        later = more and position > begin and stop - position < rounds.WORTH
-        rests.append(_frames(buffer, position, position if later else stop))
+        later = beyond and position > begin and stop - position < rounds.WORTH
+        behind = beyond if stop == stops[-1] else 0
+        rests.append(_frames(buffer, position, position if later else stop, behind))
     starts = np.concatenate([found.starts, *(rest.starts for rest in rests)])
     lengths = np.concatenate([found.lengths, *(rest.lengths for rest in rests)])
 
     alone: list[Indices] = [np.empty(0, np.int64)]
     for index in _by_length(lengths):
         length = int(lengths[index[0]])
-        if len(index) >= _FEWEST and length < _LARGE:
+        if len(index) >= _FEWEST and length < LARGE:
             index = index[_by_template(buffer, starts[index], length, parts)]
         alone.append(index)
     singles = np.concatenate(alone)
@@ -219,11 +224,11 @@ def decode_together(
     ]
 
 
-def _frames(buffer: Bytes, begin: int, stop: int) -> Frames:
-    """The records between two positions of the buffer."""
+def _frames(buffer: Bytes, begin: int, stop: int, beyond: int) -> Frames:
+    """The records between two positions of the buffer, behind which the file has so many more bytes."""
     if begin == stop:
         return Frames(np.empty(0, np.int64), np.empty(0, np.int64), stop, ())
-    frames = framing.scan(buffer[begin:stop])
+    frames = framing.scan(buffer[begin:stop], beyond)
     damage = tuple(dataclasses.replace(d, start=d.start + begin, stop=d.stop + begin) for d in frames.damage)
     return Frames(frames.starts + begin, frames.lengths, frames.end + begin, damage)
 
@@ -252,7 +257,7 @@ def _chunk(
     for tag, points in read.points.items():
         pieces.setdefault(tag, []).append(_single_piece(points, tag in read.wide))
     if passed_over:
-        read.other["large record"] += passed_over
+        read.other[LARGE_RECORD] += passed_over
     columns, problems = _named(pieces, shared)
     latest = max(read.last_wall, latest)
     return Chunk(
@@ -282,7 +287,7 @@ def _by_template(buffer: Bytes, starts: Positions, length: int, parts: _Parts) -
         gatherer = next(known, None)
         if gatherer is None:
             start = int(starts[index[0]])
-            template = wire.template(buffer[start : start + length].tobytes(), _OWN_TAGS)
+            template = wire.template(buffer[start : start + length].tobytes(), OWN_TAGS)
             if template is None:
                 unfit.append(index[:1])
                 index = index[1:]
@@ -302,7 +307,7 @@ def _by_length(lengths: Positions) -> list[Indices]:
     if len(lengths) == 0:
         return []
     # 16-bit keys sort by radix; what is longer is rare and shares one key with its like.
-    short = np.minimum(lengths, _LARGE).astype(np.uint16)
+    short = np.minimum(lengths, LARGE).astype(np.uint16)
     order = np.argsort(short, kind="stable")
     edges = np.flatnonzero(np.diff(short[order])) + 1
     return np.split(order, edges)
@@ -358,4 +363,4 @@ def _merged(pieces: list[_Piece], shared: bool) -> Column:
 
 def _is_other(buffer: Bytes, start: int, length: int) -> bool:
     """Whether a record is large and holds no scalar."""
-    return length >= _LARGE and not wire.may_hold_scalars(buffer[start : start + length].data, _OWN_TAGS)
+    return length >= LARGE and not wire.may_hold_scalars(buffer[start : start + length].data, OWN_TAGS)

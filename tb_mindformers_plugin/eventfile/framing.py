@@ -25,6 +25,9 @@ Mask = npt.NDArray[np.bool_]
 HEADER = 12
 FOOTER = 4
 
+#: Why a stretch was skipped that holds no length with its right CRC.
+NO_RECORD = "no record begins here"
+
 # Bytes searched at a time: keeps the work in cache.
 _SEARCH = 1 << 19
 # Lengths below this are found all at once, and have their CRC in a table.
@@ -63,7 +66,7 @@ class Frames:
     damage: tuple[Damage, ...]
 
 
-def scan(buffer: Bytes) -> Frames:
+def scan(buffer: Bytes, beyond: int = 0) -> Frames:
     """Finds the records of `buffer`, which begins at a record's first byte.
 
     The CRCs of the lengths are verified, those of the payloads only where damage makes it needed:
@@ -71,6 +74,7 @@ def scan(buffer: Bytes) -> Frames:
 
     Args:
       buffer: (n,) bytes, e.g. what a file has gained.
+      beyond: so many bytes the file has behind them: a record that ends there is not judged yet.
 
     Returns:
       The frames. `end` < n where the last record is not complete yet.
@@ -94,18 +98,19 @@ def scan(buffer: Bytes) -> Frames:
             last = int(breaks[np.searchsorted(breaks, first)])
             run, run_lengths = headers[first : last + 1], lengths[first : last + 1]
         else:
-            length = _long_header(buffer, position)
+            length = length_at(buffer, position)
             if length is None:
                 limit = int(headers[first]) if first < len(headers) else size
-                resume = _next_long_header(buffer, position + 1, limit)
-                damage.append(Damage(position, resume, "no record begins here"))
+                resume = _nextlength_at(buffer, position + 1, limit)
+                damage.append(Damage(position, resume, NO_RECORD))
                 position = resume
                 continue
             run, run_lengths = np.array([position]), np.array([length])
         end = int(run[-1] + run_lengths[-1]) + HEADER + FOOTER
         begin = int(run[-1])
         inside = int(np.searchsorted(headers, begin, side="right"))
-        following = _sound_inside(buffer, headers[inside:], lengths[inside:], end)
+        waits = size < end <= size + beyond
+        following = None if waits else _sound_inside(buffer, headers[inside:], lengths[inside:], end)
         if following is not None and (end > size or not payloads_sound(buffer, run[-1:] + HEADER, run_lengths[-1:])[0]):
             # Bytes are missing from the last record: the next one begins inside of what it claims.
             end, run, run_lengths = following, run[:-1], run_lengths[:-1]
@@ -190,15 +195,15 @@ def short_lengths(buffer: Bytes, positions: Positions) -> Positions:
     return np.where(agrees, length.astype(np.int64), -1)
 
 
-def _long_header(buffer: Bytes, position: int) -> Optional[int]:
-    """The length of the record that begins at `position`, or None where none does."""
+def length_at(buffer: Bytes, position: int) -> Optional[int]:
+    """Returns the length of the record that begins at `position`, or None where none does."""
     head = buffer[position : position + HEADER]
     if len(head) < HEADER or not payloads_sound(head, np.zeros(1, np.int64), np.full(1, 8))[0]:
         return None
     return int.from_bytes(head[:8].tobytes(), "little")
 
 
-def _next_long_header(buffer: Bytes, position: int, limit: int) -> int:
+def _nextlength_at(buffer: Bytes, position: int, limit: int) -> int:
     """The first place in [position, limit) with a length of any size and its right CRC, or else `limit`.
 
     Where `limit` is the buffer's end, the result is the first place that a header could still begin

@@ -10,7 +10,8 @@ import numpy as np
 from tb_mindformers_plugin.eventfile import storage
 from tb_mindformers_plugin.eventfile.columns import NOTHING, Chunk, joined
 from tb_mindformers_plugin.eventfile.crc32c import Bytes
-from tb_mindformers_plugin.eventfile.decode import Decoder, decode_together
+from tb_mindformers_plugin.eventfile.decode import LARGE_RECORD, Decoder, decode_together
+from tb_mindformers_plugin.eventfile.large import passed_over
 
 # Bytes read and decoded at a time: bounds the memory beside the columns.
 _BLOCK = 1 << 22
@@ -90,11 +91,17 @@ class EventFile:
                 break  # what came before is not lost; the next call tries again
             ready = b""
             there = self._position + len(data)
-            chunk, end = self._decoder.decode(np.frombuffer(data, np.uint8), more=there < stop)
+            chunk, end = self._decoder.decode(np.frombuffer(data, np.uint8), beyond=max(stop - there, 0))
             if end == 0:
                 if there >= stop or len(data) < size:
                     break  # what is left is a record that is not complete yet
-                size *= 4  # a record that is larger than the block
+                behind = passed_over(file, data, self._position, stop, _TAIL)
+                if behind is None:
+                    size *= 4  # a record that is larger than the block
+                    continue
+                chunks.append(Chunk(other_records={LARGE_RECORD: 1}))
+                self._position, self._tail = behind
+                size = _BLOCK
                 continue
             size = _BLOCK
             chunks.append(_moved(chunk, self._position))

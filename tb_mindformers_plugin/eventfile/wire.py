@@ -6,7 +6,7 @@ Fields by number, from TensorBoard's event.proto, summary.proto and tensor.proto
 from __future__ import annotations
 
 import dataclasses
-from typing import Iterator, Optional, Union
+from typing import Iterator, Optional, Protocol, Union, overload
 
 import numpy as np
 
@@ -40,6 +40,18 @@ LARGEST_SCALAR = 1024
 
 #: Numpy dtypes of `Slot` whose values float32 cannot all hold.
 WIDE = frozenset(("<f8", "<i4", "<i8"))
+
+
+class Message(Protocol):
+    """Bytes that are looked at here and there: `bytes`, a memoryview, or what reads them when they are."""
+
+    def __len__(self) -> int: ...
+
+    @overload
+    def __getitem__(self, place: int) -> int: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Union[bytes, memoryview]: ...
 
 
 class WireError(ValueError):
@@ -84,7 +96,7 @@ class Template:
     values: tuple[Slot, ...]
 
 
-def fields(data: Union[bytes, memoryview], start: int, stop: int) -> Iterator[tuple[int, int, int, int]]:
+def fields(data: Message, start: int, stop: int) -> Iterator[tuple[int, int, int, int]]:
     """Yields (number, wire type, start, stop) of the fields of the message in data[start:stop].
 
     For `BYTES` the range is that of the content.
@@ -111,7 +123,7 @@ def fields(data: Union[bytes, memoryview], start: int, stop: int) -> Iterator[tu
         yield key >> 3, kind, begin, position
 
 
-def varint(data: Union[bytes, memoryview], position: int, stop: int) -> tuple[int, int]:
+def varint(data: Message, position: int, stop: int) -> tuple[int, int]:
     """Returns the varint at `position` and the position after it.
 
     Raises:
@@ -225,7 +237,7 @@ def _is_scalar_shape(data: bytes, start: int, stop: int) -> bool:
     return True
 
 
-def may_hold_scalars(data: memoryview, own_tags: frozenset[bytes]) -> bool:
+def may_hold_scalars(data: Message, own_tags: frozenset[bytes]) -> bool:
     """Whether a record has a value that may be a scalar, or one of `own_tags`.
 
     It reads no more than what tells the record's fields apart.
@@ -241,7 +253,7 @@ def may_hold_scalars(data: memoryview, own_tags: frozenset[bytes]) -> bool:
     return False
 
 
-def _has_small_value(data: memoryview, start: int, stop: int, own_tags: frozenset[bytes]) -> bool:
+def _has_small_value(data: Message, start: int, stop: int, own_tags: frozenset[bytes]) -> bool:
     for number, kind, value_start, value_stop in fields(data, start, stop):
         if number == SUMMARY_VALUE and kind == BYTES:
             for inner, inner_kind, begin, end in fields(data, value_start, value_stop):
