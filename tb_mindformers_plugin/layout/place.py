@@ -95,7 +95,8 @@ def replace(top: str, files: Mapping[str, bytes]) -> list[str]:
     try:
         for relative, content in files.items():
             directory = os.path.join(top, relative) if relative else top
-            made.extend(_make(directory))
+            made.extend(_missing(directory))
+            os.makedirs(directory, exist_ok=True)
             path = os.path.join(directory, name)
             waiting.append(_hidden(path))
             with open(waiting[-1], "wb") as file:
@@ -150,14 +151,13 @@ def _stamp(path: str) -> int:
     return int(seconds) * 10**9 + int(nanoseconds) if (seconds + nanoseconds).isdigit() else 0
 
 
-def _make(directory: str) -> list[str]:
-    """Makes a directory with what leads to it; returns those that were not there, the outermost first."""
+def _missing(directory: str) -> list[str]:
+    """Returns a directory and what leads to it, as far as they are not there, the outermost first."""
     missing = []
     at = directory
     while at and not os.path.isdir(at):
         missing.append(at)
         at = os.path.dirname(at)
-    os.makedirs(directory, exist_ok=True)
     return missing[::-1]
 
 

@@ -100,6 +100,12 @@ def test_a_disk_that_fails_leaves_everything_as_it_was(logdir, monkeypatch, call
     assert not (logdir / "group").exists()
 
 
+def test_a_name_that_is_too_long_leaves_no_directory(logdir):
+    with pytest.raises(OSError, match="too long"):
+        place.replace(str(logdir), {"": b"1", "group/new/" + "x" * 300: b"2"})
+    assert sorted(os.listdir(logdir)) == ["run"]
+
+
 def test_which_directory():
     assert place.directory_for((Root("/logs"),)) == "/logs"
     with pytest.raises(LayoutError, match="there are 2 log directories: say with --out"):
