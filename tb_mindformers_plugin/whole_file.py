@@ -32,7 +32,11 @@ def whole_file(path: Union[str, os.PathLike[str]]) -> Iterator[IO[bytes]]:
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, target)
+        try:
+            os.replace(temporary, target)
+        except OSError as error:
+            error.filename, error.filename2 = target, None
+            raise
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)

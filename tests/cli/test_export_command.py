@@ -97,6 +97,8 @@ def test_wrong_usage(logs, arguments, words):
 def test_a_file_is_there_as_a_whole_or_not_at_all(logs, tmp_path):
     done = export(logs, "-o", tmp_path / "nowhere" / "x.csv")
     assert (done.exit_code, f"{tmp_path}/nowhere/x.csv: No such file" in done.output) == (2, True)
+    done = export(logs, "-o", logs)
+    assert (done.exit_code, done.output) == (2, f"tb-health export: {logs}: Is a directory\n")
     (tmp_path / "x.csv").write_text("as it was")
     assert export(logs, "-o", tmp_path / "x.csv", "--role", "kl").exit_code == 2
     assert (tmp_path / "x.csv").read_text() == "as it was"
