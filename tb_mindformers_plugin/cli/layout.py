@@ -164,7 +164,8 @@ def _names(runs: Sequence[str]) -> str:
 def _say_where(console: Console, top: str, written: Sequence[str]) -> None:
     console.print(f"\nWritten: {escape(written[0])}")
     if len(written) > 1:
-        console.print(f"and {len(written) - 1} runs beside it, with series of groups.")
+        more = len(written) - 1
+        console.print(f"and {more} run{'' if more == 1 else 's'} beside it, with series of groups.")
     console.print("Open the Custom Scalars tab of TensorBoard (or reload it).")
 
 

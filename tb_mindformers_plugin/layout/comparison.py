@@ -60,6 +60,8 @@ def comparison_categories(
     if patterns:
         found.append(Category("More series", tuple(pattern_chart(runs, pattern) for pattern in patterns)))
     if not found:
+        if roles is not None:
+            raise LayoutError(f"no role is named; the runs have: {', '.join(_checked(runs, None)) or 'none'}")
         raise LayoutError(
             "no run has a series with a known role: name tags with --tag REGEX, or see `tb-health doctor` for what "
             "there is"

@@ -81,7 +81,8 @@ def named_groups(names: Iterable[str], regex: re.Pattern[str]) -> dict[str, list
         found = regex.search(name)
         if found is not None:
             group = "_".join(filter(None, found.groups())) or found.group()
-            groups.setdefault(printable(group), []).append(name)
+            if group:  # "(lr1)?" is found in every name, most often as nothing
+                groups.setdefault(printable(group), []).append(name)
     return groups
 
 
@@ -141,6 +142,13 @@ def aggregate(group: str, members: Mapping[str, RunContents], roles: Sequence[st
         if not len(step):
             apart.append(role)
             continue
+        longest = max(found, key=lambda name: len(found[name]))
+        if 2 * len(step) < len(found[longest]):
+            few = min(found, key=lambda name: len(found[name]))
+            notes.append(
+                f"{group}: {ROLES[role].title} at {len(step):,} steps only, those that all its runs have: {longest} "
+                f"logged it at {len(found[longest]):,}, {few} at {len(found[few]):,}"
+            )
         if len(found) < len(members):
             notes.append(f"{group}: {ROLES[role].title} of {len(found)} of {len(members)} runs, the others log none")
         series.extend(_statistics(role, step, list(found.values())))

@@ -24,7 +24,7 @@ def parse_layout(text: str, runs: Runs) -> list[Category]:
 
     try:
         content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, AttributeError, RecursionError) as error:  # 2020-13-45 is a date to it
         raise LayoutError(f"it is not YAML: {' '.join(str(error).split())}") from error
     fields = _object(content, "the file", ("categories",))
     return [

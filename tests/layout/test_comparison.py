@@ -173,6 +173,9 @@ def chart_with(line):
     ("text", "words"),
     [
         ("[", "it is not YAML"),
+        ("[" * 3000, "it is not YAML: "),
+        ("categories: 2020-13-45", "it is not YAML: month must be in 1..12"),
+        ("categories: !!timestamp soon", "it is not YAML"),
         ("- a", "the file is an object with categories, not "),
         ("", "the file is an object with categories, not nothing"),
         ("categories: []", "categories is a list that is not empty"),

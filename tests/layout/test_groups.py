@@ -76,6 +76,16 @@ def test_a_run_that_became_nan_is_seen_in_the_statistics(tmp_path):
     np.testing.assert_array_equal(mean, [2.0, 2.0, np.nan, np.inf])
 
 
+def test_a_run_that_ended_early_is_named(tmp_path):
+    write(tmp_path / "a", range(100), loss=range(100))
+    write(tmp_path / "b", range(40), loss=range(40))
+    made, notes = groups.aggregate("g", loaded(tmp_path), ["loss"])
+    assert len(made.series[0].step) == 40
+    assert notes == [
+        "g: loss at 40 steps only, those that all its runs have: a logged it at 100, b at 40",
+    ]
+
+
 def test_what_cannot_be_summed_up(tmp_path):
     write(tmp_path / "early" / "a", range(5), loss=range(5))
     write(tmp_path / "early" / "b", range(100, 105), loss=range(5))
