@@ -75,6 +75,10 @@ def compare_command(
         if name not in store.runs:
             _fail(f"there is no run {name!r} in {logdir}; its runs: {', '.join(store.runs) or 'none'}")
     chosen = list(runs) or [name for name in store.runs if name != baseline]
+    if not chosen:
+        _fail(
+            f"there is no other run than {baseline!r} in {logdir}; two directories are given as new:/path/a,old:/path/b"
+        )
     reference = store.load([baseline])[baseline]
     found: List[Found] = []
     problems = []

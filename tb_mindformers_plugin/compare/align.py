@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Mapping, Optional, Tuple
+from typing import Mapping, Optional, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -88,8 +88,9 @@ def align(run: RunContents, baseline: RunContents, role: str = "loss", axis: Opt
         raise ValueError(f"axis {axis!r} is unknown; known: {', '.join(AXES)}")
     mine, theirs = _curve(run, role, "the run"), _curve(baseline, role, "the baseline")
     at, baseline_at = _positions(run, mine, axis, "the run"), _positions(baseline, theirs, axis, "the baseline")
-    # Steps are whole numbers: the same or not.
-    first, second = _common(at, baseline_at, 0.0 if axis == "step" else _SAME_POSITION)
+    # Steps are whole numbers: the same or not, also where they are too large for a float64.
+    by_step = axis == "step"
+    first, second = _common(mine.step, theirs.step, 0.0) if by_step else _common(at, baseline_at, _SAME_POSITION)
     if not len(first):
         raise AlignmentError(_nothing_common(run, baseline, role, axis, at, baseline_at))
     factor = _unit_factor(run.roles[role].unit, baseline.roles[role].unit, role)
@@ -172,7 +173,7 @@ def _positions(run: RunContents, segment: Segment, axis: str, which: str) -> Flo
     return found
 
 
-def _common(first: Floats, second: Floats, tolerance: float) -> Tuple[Indices, Indices]:
+def _common(first: Union[Floats, Indices], second: Union[Floats, Indices], tolerance: float) -> Tuple[Indices, Indices]:
     """Indices of the positions that both ascending columns have, within a part of them; each used once.
 
     A position is reached once by a curve, but a batch of 0 samples or a damaged value can repeat it.

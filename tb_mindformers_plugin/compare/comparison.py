@@ -14,6 +14,7 @@ from tb_mindformers_plugin.compare.constant import Constant, best_shift, constan
 from tb_mindformers_plugin.compare.errors import Errors, Tolerance, measure
 from tb_mindformers_plugin.compare.settings import Setting, differing_settings
 from tb_mindformers_plugin.language import Text
+from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs.contents import RunContents
 
 #: What a comparison can come to.
@@ -129,6 +130,12 @@ def compare(
     axis = axis or default_axis(run, baseline)
     pairs = align(run, baseline, role, axis)
     errors = measure(pairs.value, pairs.baseline, tolerance)
+    if errors.both_not_finite == errors.points:
+        # Equal they are not: a check that nothing was checked by must not pass.
+        raise AlignmentError(
+            f"the {ROLES[role].title} is NaN or infinite in both runs at all {errors.points:,} common points: there is "
+            "nothing to compare; compare with a run that has numbers"
+        )
     value, base = _finite(pairs)
     verdict, explained = "same", None
     if errors.parted is not None:

@@ -77,6 +77,16 @@ def test_a_loss_that_is_no_number_throughout(logs):
     assert done.exit_code == 1
     assert "Differs from step 0" in done.output
     assert "absolute error  mean n/a, RMS n/a, max n/a" in done.output
+    done = compare(logs, "none", "--baseline", "none")
+    assert done.exit_code == 2
+    assert "NaN or infinite in both runs at all 300 common points" in done.output
+
+
+def test_a_baseline_alone(tmp_path):
+    with HealthWriter(tmp_path / "base") as writer:
+        writer.log(1, loss=1.0)
+    done = compare(tmp_path, "--baseline", "base")
+    assert (done.exit_code, "there is no other run" in done.output) == (2, True)
 
 
 def test_wrong_usage(logs):

@@ -49,6 +49,14 @@ def test_the_same_run_is_the_same(runs):
     assert result.to_dict("a", "b")["title"] == "Same within 1 %"
 
 
+def test_steps_that_float64_cannot_tell_apart_are_told_apart(runs):
+    steps = [2**62 + i for i in range(20)]
+    fields = {"a": {"loss": curve(20), "steps": steps}, "b": {"loss": curve(20), "steps": steps}}
+    pairs = align(*runs(**fields).values())
+    assert pairs.step.tolist() == steps
+    assert (pairs.only_run, pairs.only_baseline) == (0, 0)
+
+
 def test_one_spike_is_no_divergence_but_is_counted(runs):
     spiked = curve()
     spiked[200] = 50
