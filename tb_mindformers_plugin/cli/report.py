@@ -66,7 +66,8 @@ def report_command(
         if out is not None:
             with whole_file(out) as file:
                 file.write(html_page(report, lang).encode("utf-8"))
-            click.echo(f"{out}: {os.path.getsize(out) / 1024:,.0f} kB, {len(report.runs)} runs")
+            count = f"{len(report.runs)} run{'' if len(report.runs) == 1 else 's'}"
+            click.echo(f"{out}: {os.path.getsize(out) / 1024:,.0f} kB, {count}")
     except (PlotError, ValueError) as error:
         fail("report", str(error))
     except OSError as error:

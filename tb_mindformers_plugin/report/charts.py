@@ -190,7 +190,7 @@ def _drawn(part: Window) -> npt.NDArray[Any]:
 def _notes(lines: Sequence[Line], scale: Scale) -> list[Text]:
     found = []
     every = np.concatenate([_drawn(line.current) for line in lines]) if lines else np.zeros(0)
-    finite = every[np.isfinite(every)]
+    finite = every[np.isfinite(every)].astype(np.float64)  # float32 has no number for some limits
     above, below = finite[finite > scale.high], finite[finite < scale.low]
     if len(above):
         found.append(

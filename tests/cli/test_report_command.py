@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -89,6 +90,16 @@ def test_rules_may_be_changed(tmp_path):
     assert report(*arguments, "--set", "non_finite=off").exit_code == 0
     assert "Loss was NaN" not in (tmp_path / "x.html").read_text("utf-8")
     assert report(*arguments, "--set", "no_rule=off").exit_code == 2
+
+
+def test_values_near_the_end_of_float32_are_drawn_without_a_warning(tmp_path):
+    with HealthWriter(tmp_path / "run") as writer:
+        for step in range(300):
+            writer.log(step, loss=10.0 ** (38.5 * step / 299), wall_time=1e9 + step)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        done = report(tmp_path, "-o", tmp_path / "x.html")
+    assert (done.exit_code, done.output.endswith(" kB, 1 run\n")) == (0, True), done.output
 
 
 def test_runs_of_one_chart_have_colours_of_their_own(tmp_path):
