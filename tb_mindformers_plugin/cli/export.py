@@ -55,8 +55,9 @@ def export_command(
         if form == "mlflow":
             _to_mlflow(runs_there, roles, tracking_uri, experiment or os.path.basename(store.searched[0].path))
         elif split:
+            taken: set[str] = set()
             for name, run in runs_there:
-                path = os.path.join(out or "", _file_name(name, form))
+                path = os.path.join(out or "", _file_name(name, form, taken))
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 _write([(name, run)], form, roles, not curves_only, path)
         else:
@@ -110,9 +111,13 @@ def _write(
         file.flush()
 
 
-def _file_name(run: str, form: str) -> str:
-    parts = [part if part.strip(".") else "_" for part in run.replace(os.sep, "/").split("/")]
-    return os.path.join(*parts) + "." + form
+def _file_name(run: str, form: str, taken: set[str]) -> str:
+    """The file of a run, relative to where files go, and none of those `taken`, to which it is added."""
+    stem = os.path.join(*(part if part.strip(".") else "_" for part in run.replace(os.sep, "/").split("/")))
+    while stem in taken:  # "." and "_" are two runs
+        stem += "_"
+    taken.add(stem)
+    return f"{stem}.{form}"
 
 
 def _to_mlflow(

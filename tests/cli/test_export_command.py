@@ -48,6 +48,19 @@ def test_one_file_or_one_a_run(logs, tmp_path):
     assert os.listdir(tmp_path / "lr") == ["a.csv"]
 
 
+def test_two_runs_are_never_one_file(tmp_path):
+    logdir = tmp_path / "logs"
+    for directory, loss in ((logdir, 1.0), (logdir / "_", 2.0)):
+        with HealthWriter(directory) as writer:
+            writer.log(1, loss=loss)
+    assert export(logdir, "--split", "--out", tmp_path / "out").exit_code == 0
+    found = {path.name: path.read_text().splitlines()[1] for path in (tmp_path / "out").iterdir()}
+    assert {name: (line.split(",")[0], line[-4:]) for name, line in found.items()} == {
+        "_.csv": (".", ",1.0"),
+        "__.csv": ("_", ",2.0"),
+    }
+
+
 def test_parquet(logs, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     assert export(logs, "--format", "parquet", "-o", tmp_path / "all.parquet").exit_code == 0
