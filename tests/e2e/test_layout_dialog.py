@@ -47,6 +47,7 @@ def test_what_each_chart_holds(open_tab, logdir):
     }
     assert rows == {"first": "train/loss", "second": "train/loss", "megatron": "lm loss"}
     assert str(logdir) in tab.find("layout-dialog").inner_text()
+    assert tab.find("layout-dialog").evaluate("dialog => dialog.scrollWidth <= dialog.clientWidth")
     tab.page.keyboard.press("Escape")
     tab.find("layout-dialog").wait_for(state="detached")
 
