@@ -108,7 +108,10 @@ def test_a_slow_server_is_said_and_the_picture_stays(open_tab, training):
 
 
 def test_findings_that_cannot_be_had_are_said_and_come_back(open_tab, training):
-    logdir, _ = training
+    logdir, writer = training
+    # Findings are asked for where the list says that there are any.
+    writer.log(101, loss=float("nan"))
+    writer.flush()
     with serve("--logdir", str(logdir)) as base:
         tab = open_tab(base=base, wait=False)
         tab.page.route(
