@@ -52,6 +52,7 @@ def test_its_own_interval_fetches_what_is_new_and_nothing_else(open_tab, trainin
     tab.ready()
     before = tab.window()
     assert before == (40, 90)
+    tab.page.wait_for_timeout(1000)  # what the zoom asked for has been asked
     log(writer, 101, 160)
     with tab.page.expect_request(is_curves, timeout=30_000) as seen:
         pass

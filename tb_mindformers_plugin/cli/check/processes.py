@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -76,7 +77,8 @@ def _pooled(work: Work, left: collections.deque[str], processes: int) -> Generat
         try:
             while left or flying:
                 while left and len(flying) < processes:
-                    flying[pool.submit(work, left[0])] = left[0]
+                    with _uninterrupted():  # a process begins here, and inherits it
+                        flying[pool.submit(work, left[0])] = left[0]
                     left.popleft()
                 for future in concurrent.futures.wait(flying, return_when="FIRST_COMPLETED").done:
                     report = future.result()
@@ -89,9 +91,24 @@ def _pooled(work: Work, left: collections.deque[str], processes: int) -> Generat
     return suspects
 
 
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Keeps Ctrl-C waiting: it would make a Python that is just starting complain of itself."""
+    if not hasattr(signal, "pthread_sigmask"):  # not on every system
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin() -> None:
     """What a process does first: see to it that it ends with the one that started it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches all; one of them says so
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
