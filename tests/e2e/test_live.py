@@ -85,7 +85,8 @@ def test_tensorboards_reload_brings_only_what_grew(open_tab, training):
     logdir, writer = training
     tab = open_tab(logdir)
     tab.select("done", "going")
-    tab.page.wait_for_timeout(1100)  # the server looks at the disk once a second at most
+    tab.ready()
+    tab.page.wait_for_timeout(2500)  # what was asked for is there; the server looks at the disk once a second at most
     log(writer, 101, 120)
     with tab.page.expect_request(is_curves) as seen:
         tab.page.locator("button.reload-button").click()
