@@ -46,6 +46,7 @@ def test_its_own_interval_fetches_what_is_new_and_nothing_else(open_tab, trainin
     tab.find("run-row", run="going").locator('[data-testid="run-name"]').hover()
     tab.find("refresh").click()
     tab.find("refresh-10").click()
+    tab.page.wait_for_timeout(1500)  # the address has the selection by now
     # Zoomed to a stretch, which stays as it is.
     tab.page.evaluate("() => { location.hash += '&p.training_health.from=40&p.training_health.to=90'; }")
     tab.frame.locator('[data-testid="overlay"][data-zoomed="true"]').wait_for()
