@@ -12,6 +12,7 @@ PACKAGE = ROOT / "tb_mindformers_plugin"
 # From the left of the picture in docs/design.md to its right.
 ORDER = [
     "whole_file",
+    "strict_json",
     "language",
     "metadata",
     "roles",

@@ -16,6 +16,7 @@ from tb_mindformers_plugin.compare.settings import Setting, differing_settings
 from tb_mindformers_plugin.language import Text
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs.contents import RunContents
+from tb_mindformers_plugin.strict_json import json_value
 
 #: What a comparison can come to.
 VERDICTS = ("same", "ratio", "offset", "differs")
@@ -180,6 +181,5 @@ def _speed(pairs: Optional[Pairs]) -> Optional[Tuple[float, float]]:
 
 
 def _json(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
+    """As `json_value`, but null where there is nothing to say."""
+    return None if isinstance(value, float) and math.isnan(value) else json_value(value)

@@ -6,7 +6,6 @@ import csv
 import io
 import itertools
 import json
-import math
 from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from tb_mindformers_plugin.export.table import COLUMNS, SeriesPoints, points_of, printable
 from tb_mindformers_plugin.runs.contents import RunContents
+from tb_mindformers_plugin.strict_json import json_value
 
 # Rows made into text at a time.
 _BLOCK = 50_000
@@ -102,8 +102,4 @@ def _strict(value: Any) -> Any:
         return {name: _strict(item) for name, item in value.items()}
     if isinstance(value, list):
         return value if all(isinstance(item, int) for item in value) else [_strict(item) for item in value]
-    return _word(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _word(value: float) -> str:
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return json_value(value)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any, Mapping
 
 from tb_mindformers_plugin.language import LANGUAGES, Text
+from tb_mindformers_plugin.strict_json import json_value
 
 __all__ = ["LANGUAGES", "SEVERITIES", "VERDICT_NAMES", "Finding", "Text"]
 
@@ -65,11 +65,5 @@ class Finding:
             "peak_step": self.peak_step,
             "message": (chinese and self.message_zh) or self.message,
             "advice": (chinese and self.advice_zh) or self.advice,
-            "evidence": {name: _json(value) for name, value in self.evidence.items()},
+            "evidence": {name: json_value(value) for name, value in self.evidence.items()},
         }
-
-
-def _json(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value

@@ -11,9 +11,6 @@ from typing import List, Optional, Sequence, Tuple
 import numpy as np
 
 from tb_mindformers_plugin.health.series import Floats, Indices, Mask, RunSeries, Series
-from tb_mindformers_plugin.language import number as number
-from tb_mindformers_plugin.language import percent as percent
-from tb_mindformers_plugin.language import times as times
 
 #: The interquartile range of a normal distribution of sigma 1.
 IQR_OF_NORMAL = 1.349

@@ -6,8 +6,8 @@ import dataclasses
 from typing import Mapping, Sequence
 
 from tb_mindformers_plugin.health.finding import SEVERITIES, Finding
-from tb_mindformers_plugin.health.robust import times
 from tb_mindformers_plugin.health.series import RunSeries, Series
+from tb_mindformers_plugin.language import times
 
 #: Rule -> the rules that it hides where both speak of the same steps.
 HIDES: Mapping[str, Sequence[str]] = {

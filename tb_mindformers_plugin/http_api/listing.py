@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import time
-from typing import Any, Optional, Sequence, Union
+from typing import Any, Optional, Sequence
 
 from tb_mindformers_plugin.health import Finding, verdict
 from tb_mindformers_plugin.health.diagnoses import Diagnoses
@@ -16,6 +15,7 @@ from tb_mindformers_plugin.http_api.hints import missing_hints
 from tb_mindformers_plugin.runs.ranks import fold_ranks
 from tb_mindformers_plugin.runs.store import Store
 from tb_mindformers_plugin.runs.summary import RunSummary
+from tb_mindformers_plugin.strict_json import json_value
 
 # A run that has been silent for longer than the rule says by default has stalled.
 _BOUNDS = stalled.Parameters()
@@ -87,7 +87,7 @@ def _run(
         "events": shown_events(summary.events, language),
         "ranks": list(ranks),
         "roles": {
-            role: {**dataclasses.asdict(series), "last_value": json_number(series.last_value)}
+            role: {**dataclasses.asdict(series), "last_value": json_value(series.last_value)}
             for role, series in summary.roles.items()
         },
     }
@@ -111,12 +111,3 @@ def status(summary: RunSummary, now: float) -> str:
     if now - summary.last_wall <= max(_BOUNDS.seconds, _BOUNDS.intervals * summary.interval):
         return "running"
     return "stalled" if summary.has_manifest else "unknown"
-
-
-def json_number(value: float) -> Union[float, str]:
-    """A number as strict JSON can say it: what is not finite as TensorBoard's words for it."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return value

@@ -11,6 +11,9 @@ from tb_mindformers_plugin import compare
 PARTS = [module.name for module in pkgutil.walk_packages(compare.__path__, f"{compare.__name__}.")]
 
 
-@pytest.mark.parametrize("name", [*PARTS, "tb_mindformers_plugin.language", "tb_mindformers_plugin.roles"])
+@pytest.mark.parametrize(
+    "name",
+    [*PARTS, "tb_mindformers_plugin.language", "tb_mindformers_plugin.strict_json", "tb_mindformers_plugin.roles"],
+)
 def test_doctests(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0

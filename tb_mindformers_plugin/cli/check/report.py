@@ -10,7 +10,7 @@ from rich.console import Console
 from tb_mindformers_plugin.cli.check.examine import RunReport
 from tb_mindformers_plugin.cli.doctor import escape
 from tb_mindformers_plugin.health.finding import SEVERITIES, VERDICT_NAMES, Text
-from tb_mindformers_plugin.health.robust import number
+from tb_mindformers_plugin.language import number
 
 _VERDICTS = (*SEVERITIES, "ok")
 _COLOURS = {"critical": "bold red", "warning": "yellow", "info": "blue", "ok": "green"}

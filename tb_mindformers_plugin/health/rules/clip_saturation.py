@@ -19,8 +19,9 @@ import numpy as np
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Part, Times
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import number, stretches, warmup_end
+from tb_mindformers_plugin.health.robust import stretches, warmup_end
 from tb_mindformers_plugin.health.series import RunSeries, Series
+from tb_mindformers_plugin.language import number
 
 _ADVICE = {
     "saturated": Text(

@@ -19,8 +19,9 @@ import numpy as np
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Part
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import near_joins, number
+from tb_mindformers_plugin.health.robust import near_joins
 from tb_mindformers_plugin.health.series import RunSeries
+from tb_mindformers_plugin.language import number
 
 _ADVICE = {
     "mismatch": Text(

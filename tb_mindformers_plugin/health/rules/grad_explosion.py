@@ -23,9 +23,10 @@ import numpy as np
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import AnyPoints, Times
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import BLOCK, groups, number, ratio_loss, sigma_iqr, times
+from tb_mindformers_plugin.health.robust import BLOCK, groups, ratio_loss, sigma_iqr
 from tb_mindformers_plugin.health.rolling import baseline, may_exceed
 from tb_mindformers_plugin.health.series import RunSeries, Series
+from tb_mindformers_plugin.language import number, times
 
 _ADVICE = {
     "explosion": Text(

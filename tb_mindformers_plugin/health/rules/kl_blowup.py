@@ -20,8 +20,9 @@ import numpy as np
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Part, Times, at_least
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import agreement, blocks, number, times
+from tb_mindformers_plugin.health.robust import agreement, blocks
 from tb_mindformers_plugin.health.series import Floats, RunSeries
+from tb_mindformers_plugin.language import number, times
 
 _ADVICE = {
     "kl": Text(

@@ -32,14 +32,13 @@ from tb_mindformers_plugin.health.robust import (
     MAD_TO_SIGMA,
     block_levels,
     median3,
-    number,
-    percent,
     ratio_loss,
     stretches,
     warmup_end,
 )
 from tb_mindformers_plugin.health.rolling import noise_before
 from tb_mindformers_plugin.health.series import Floats, Indices, RunSeries, Series
+from tb_mindformers_plugin.language import number, percent
 
 _ADVICE = {
     "on": Text(

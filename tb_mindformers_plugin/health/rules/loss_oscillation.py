@@ -26,13 +26,13 @@ from tb_mindformers_plugin.health.robust import (
     block_levels,
     blocks,
     lag1,
-    number,
     ratio_loss,
     stretches,
     warmup_end,
 )
 from tb_mindformers_plugin.health.rolling import noise_before
 from tb_mindformers_plugin.health.series import RunSeries, Series
+from tb_mindformers_plugin.language import number
 
 _ADVICE = {
     "oscillation": Text(

@@ -24,8 +24,9 @@ import numpy as np
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Part
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import blocks, number, percent, ratio_loss
+from tb_mindformers_plugin.health.robust import blocks, ratio_loss
 from tb_mindformers_plugin.health.series import Floats, Indices, Mask, RunSeries, Series
+from tb_mindformers_plugin.language import number, percent
 
 _ADVICE = {
     "plateau": Text(

@@ -23,18 +23,9 @@ import numpy as np
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Limits, Part
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import (
-    BLOCK,
-    agreement,
-    block_levels,
-    blocks,
-    median3,
-    number,
-    percent,
-    ratio_loss,
-    warmup_end,
-)
+from tb_mindformers_plugin.health.robust import BLOCK, agreement, block_levels, blocks, median3, ratio_loss, warmup_end
 from tb_mindformers_plugin.health.series import Floats, Mask, RunSeries, Series
+from tb_mindformers_plugin.language import number, percent
 
 _ADVICE = {
     "rising": Text(

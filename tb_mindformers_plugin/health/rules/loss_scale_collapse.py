@@ -21,8 +21,8 @@ import numpy as np
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Part
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import number
 from tb_mindformers_plugin.health.series import Floats, RunSeries
+from tb_mindformers_plugin.language import number
 
 _ADVICE = {
     "collapse": Text(

@@ -35,8 +35,6 @@ from tb_mindformers_plugin.health.robust import (
     block_levels,
     groups,
     near_joins,
-    number,
-    percent,
     ratio_loss,
 )
 from tb_mindformers_plugin.health.rolling import (
@@ -48,6 +46,7 @@ from tb_mindformers_plugin.health.rolling import (
     second_largest_before,
 )
 from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
+from tb_mindformers_plugin.language import number, percent
 
 _ADVICE = {
     "spike": Text(

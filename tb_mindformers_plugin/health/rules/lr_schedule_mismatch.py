@@ -26,8 +26,9 @@ import numpy as np
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Times
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import near_joins, number, percent, stretches
+from tb_mindformers_plugin.health.robust import near_joins, stretches
 from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
+from tb_mindformers_plugin.language import number, percent
 from tb_mindformers_plugin.schedules import learning_rates
 
 _ADVICE = {

@@ -25,8 +25,9 @@ import numpy as np
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Part
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import MAD_TO_SIGMA, median3, number, percent, stretches
+from tb_mindformers_plugin.health.robust import MAD_TO_SIGMA, median3, stretches
 from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
+from tb_mindformers_plugin.language import number, percent
 
 _ADVICE = {
     "overfitting": Text(

@@ -22,8 +22,9 @@ import numpy as np
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Times
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import lag1, number, percent, ratio_loss, sigma_iqr
+from tb_mindformers_plugin.health.robust import lag1, ratio_loss, sigma_iqr
 from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
+from tb_mindformers_plugin.language import number, percent
 
 _ADVICE = {
     "loss": Text(

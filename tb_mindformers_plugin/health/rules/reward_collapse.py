@@ -20,9 +20,10 @@ import numpy as np
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Limits
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import BLOCK, MAD_TO_SIGMA, blocks, number
+from tb_mindformers_plugin.health.robust import BLOCK, MAD_TO_SIGMA, blocks
 from tb_mindformers_plugin.health.rolling import noise_before
 from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
+from tb_mindformers_plugin.language import number
 from tb_mindformers_plugin.runs.smoothing import ema
 
 _ADVICE = {

@@ -22,8 +22,9 @@ import numpy as np
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import AnyPoints, Part
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import blocks, levels, number, sigma_iqr, stretches
+from tb_mindformers_plugin.health.robust import blocks, levels, sigma_iqr, stretches
 from tb_mindformers_plugin.health.series import Floats, RunSeries
+from tb_mindformers_plugin.language import number
 
 _ADVICE = {
     "slow": Text(
