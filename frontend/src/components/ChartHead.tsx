@@ -22,20 +22,25 @@ export function ChartHead({ session, scene, plan }: { session: Session; scene: S
           {text.chart.gestures[2]}
         </span>
       )}
-      {session.narrowed && (
-        <button
-          type="button"
-          class="link"
-          data-testid="reset-zoom"
-          title={text.chart.resetTitle}
-          onClick={() => session.showAll()}
-        >
-          {text.chart.resetZoom}
-        </button>
-      )}
+      <ResetZoom session={session} />
       {stacked ? <Columns session={session} /> : <Modes session={session} scene={scene} />}
       <YRangeField session={session} plan={plan} />
     </div>
+  );
+}
+
+export function ResetZoom({ session }: { session: Session }) {
+  if (!session.narrowed) return null;
+  return (
+    <button
+      type="button"
+      class="link"
+      data-testid="reset-zoom"
+      title={text.chart.resetTitle}
+      onClick={() => session.showAll()}
+    >
+      {text.chart.resetZoom}
+    </button>
   );
 }
 

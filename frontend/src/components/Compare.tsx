@@ -7,7 +7,7 @@ import type { LoggedRole } from "../roles";
 import type { Session, SessionState } from "../session";
 import { text } from "../text";
 import type { ThemeName } from "../theme";
-import { YRangeField } from "./ChartHead";
+import { ResetZoom, YRangeField } from "./ChartHead";
 import { CompareChart } from "./CompareChart";
 import { CompareSettings, countSettings } from "./CompareSettings";
 import { CompareVerdicts } from "./CompareVerdicts";
@@ -99,17 +99,7 @@ function Compared({ session, state, theme }: Props) {
           )}
           <span class="spring" />
           <Legend tolerance={state.view.tolerance} />
-          {session.narrowed && (
-            <button
-              type="button"
-              class="link"
-              data-testid="reset-zoom"
-              title={text.chart.resetTitle}
-              onClick={() => session.showAll()}
-            >
-              {text.chart.resetZoom}
-            </button>
-          )}
+          <ResetZoom session={session} />
           <YRangeField session={session} plan={plan} />
         </div>
         {open && settings !== null && <CompareSettings scene={scene} runs={runs} compared={compared} />}

@@ -1,56 +1,28 @@
-import { useMemo, useState } from "preact/hooks";
-import type { ChartLayout, CursorAt } from "../chart/chart";
-import { ChartGroup } from "../chart/group";
 import type { Zone } from "../chart/plan";
 import type { Scene } from "../chart/scene";
 import type { LoggedRole } from "../roles";
 import type { Session } from "../session";
 import { text } from "../text";
-import { ChartHost, useLight, useSize } from "./ChartHost";
 import { clippedSentence } from "./Notes";
-import { type ChartProps, stateOf } from "./Overlay";
-import { Pills } from "./Pills";
 import { px } from "./px";
 import { Scale } from "./Scale";
-import { Tooltip } from "./Tooltip";
+import { type ChartProps, SingleChart, type TitlesProps } from "./SingleChart";
 
-/** One chart of three zones: cursor, zoom and marks go through all of them. */
-export function CompareChart({ session, scene, status, onPlan }: ChartProps) {
-  const [layout, setLayout] = useState<ChartLayout | null>(null);
-  const [cursor, setCursor] = useState<CursorAt | null>(null);
-  const [size, setSize] = useSize();
-  const group = useMemo(() => new ChartGroup(), []);
-  const light = useLight(session, scene, group);
+export function CompareChart(props: ChartProps) {
+  const { scene } = props;
   const { comparing } = scene;
   return (
-    <div
-      class="overlay"
-      {...stateOf(scene, status, layout?.plan ?? null)}
-      data-mode="compare"
-      data-baseline={comparing?.baseline}
-      data-metric={comparing?.role}
-      data-tolerance={comparing?.tolerance}
-    >
-      <ChartHost
-        session={session}
-        scene={scene}
-        group={group}
-        label={summary(scene)}
-        onSize={setSize}
-        onLayout={(next) => {
-          setLayout(next);
-          onPlan(next.plan);
-          session.setPlotPixels(Math.round(next.width * window.devicePixelRatio));
-        }}
-        onCursor={(next) => {
-          setCursor(next);
-          light(next?.nearest ?? null);
-        }}
-      />
-      {layout && <Titles layout={layout} scene={scene} panel={size.width} session={session} />}
-      {layout && <Pills layout={layout} scene={scene} session={session} roles={scene.roles} />}
-      {cursor && <Tooltip cursor={cursor} scene={scene} panel={size} />}
-    </div>
+    <SingleChart
+      {...props}
+      label={() => summary(scene)}
+      Titles={Titles}
+      attributes={{
+        "data-mode": "compare",
+        "data-baseline": comparing?.baseline,
+        "data-metric": comparing?.role,
+        "data-tolerance": comparing?.tolerance,
+      }}
+    />
   );
 }
 
@@ -64,17 +36,7 @@ function summary({ comparing, runs }: Scene): string {
 /** Roles of which more is worse, whoever looks. */
 const WORSE_ABOVE: ReadonlySet<LoggedRole> = new Set(["loss", "eval_loss", "step_time", "kl"]);
 
-function Titles({
-  layout,
-  scene,
-  panel,
-  session,
-}: {
-  layout: ChartLayout;
-  scene: Scene;
-  panel: number;
-  session: Session;
-}) {
+function Titles({ layout, scene, panel, session }: TitlesProps) {
   const { plan, top, left, width, height } = layout;
   const right = panel - left - width;
   const metric = scene.comparing?.role ?? "loss";

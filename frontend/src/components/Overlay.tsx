@@ -1,71 +1,25 @@
-import { useMemo, useState } from "preact/hooks";
 import { coloursAreRoles } from "../chart/canvas";
-import type { ChartLayout, CursorAt } from "../chart/chart";
-import { ChartGroup } from "../chart/group";
 import { nonFiniteRoles, type Plan } from "../chart/plan";
 import type { Scene } from "../chart/scene";
 import { seriesIndex } from "../chart/series";
 import { formatPosition, formatValue } from "../format";
-import type { Session } from "../session";
 import { text } from "../text";
-import { ChartHost, useLight, useSize } from "./ChartHost";
 import { LineSample } from "./LineSample";
 import { clippedSentence } from "./Notes";
-import { Pills } from "./Pills";
 import { px } from "./px";
 import { Scale } from "./Scale";
-import { Tooltip } from "./Tooltip";
+import { type ChartProps, SingleChart, type TitlesProps } from "./SingleChart";
 
-export interface ChartProps {
-  session: Session;
-  scene: Scene;
-  status: "loading" | "ready" | "error";
-  onPlan: (plan: Plan) => void;
-}
-
-export function Overlay({ session, scene, status, onPlan }: ChartProps) {
-  const [layout, setLayout] = useState<ChartLayout | null>(null);
-  const [cursor, setCursor] = useState<CursorAt | null>(null);
-  const [size, setSize] = useSize();
-  const group = useMemo(() => new ChartGroup(), []);
-  const light = useLight(session, scene, group);
+export function Overlay(props: ChartProps) {
+  const { scene } = props;
   return (
-    <div class="overlay" {...stateOf(scene, status, layout?.plan ?? null)} data-mode={scene.layout}>
-      <ChartHost
-        session={session}
-        scene={scene}
-        group={group}
-        label={summary(scene, layout?.plan ?? null)}
-        onSize={setSize}
-        onLayout={(next) => {
-          setLayout(next);
-          onPlan(next.plan);
-          session.setPlotPixels(Math.round(next.width * window.devicePixelRatio));
-        }}
-        onCursor={(next) => {
-          setCursor(next);
-          light(next?.nearest ?? null);
-        }}
-      />
-      {layout && <Titles layout={layout} scene={scene} panel={size.width} session={session} />}
-      {layout && <Pills layout={layout} scene={scene} session={session} roles={scene.roles} />}
-      {cursor && <Tooltip cursor={cursor} scene={scene} panel={size} />}
-    </div>
+    <SingleChart
+      {...props}
+      label={(plan) => summary(scene, plan)}
+      Titles={Titles}
+      attributes={{ "data-mode": scene.layout }}
+    />
   );
-}
-
-/** What a test, or a person who looks closer, can read of a chart. */
-export function stateOf(scene: Scene, status: string, plan: Plan | null) {
-  return {
-    "data-testid": "overlay",
-    "data-state": status,
-    "data-from": plan?.window.from,
-    "data-to": plan?.window.to,
-    "data-zoomed": scene.zoom !== null,
-    "data-log-x": plan?.x.log,
-    "data-roles": scene.roles.join(" "),
-    "data-runs": scene.runs.map((run) => run.run).join("\n"),
-  };
 }
 
 export function summary(scene: Scene, plan: Plan | null): string {
@@ -88,17 +42,7 @@ export function summary(scene: Scene, plan: Plan | null): string {
   )} ${text.chart.help}`;
 }
 
-function Titles({
-  layout,
-  scene,
-  panel,
-  session,
-}: {
-  layout: ChartLayout;
-  scene: Scene;
-  panel: number;
-  session: Session;
-}) {
+function Titles({ layout, scene, panel, session }: TitlesProps) {
   const { plan, top, left, width, height, axes } = layout;
   const right = panel - left - width;
   const coloured = coloursAreRoles(scene);

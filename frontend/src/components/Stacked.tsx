@@ -11,9 +11,10 @@ import type { Session } from "../session";
 import { text } from "../text";
 import { ChartHost, useLight } from "./ChartHost";
 import { clippedSentence } from "./Notes";
-import { type ChartProps, stateOf, summary } from "./Overlay";
+import { summary } from "./Overlay";
 import { Pills } from "./Pills";
 import { Scale } from "./Scale";
+import { type ChartProps, stateOf } from "./SingleChart";
 import { Tooltip } from "./Tooltip";
 
 interface Pointed {
