@@ -2,11 +2,12 @@
 import { describe, expect, it } from "vitest";
 import { roleExtent, transformFor } from "../src/chart/extent";
 import { stepFrom } from "../src/chart/nearest";
-import { leftOfLog, planChart, rangesOf, valueAt } from "../src/chart/plan";
+import { leftOfLog, type PlanInput, planChart, rangesOf, valueAt } from "../src/chart/plan";
 import { xTicks } from "../src/chart/ticks";
 import { wholeWindow, windowOf, xScale } from "../src/chart/xscale";
 import { decodeSeries } from "../src/decode";
 import { type ChartRole, OVERLAY_ROLES } from "../src/roles";
+import { input } from "./plan-input";
 import { encode, type TestSegment } from "./thb1";
 
 const segments = (...list: TestSegment[]) => [...decodeSeries(encode(list)).segments];
@@ -16,24 +17,8 @@ const rate = (run: string, peak: number): TestSegment => ({
   x: [0, 10, 20, 30],
   last: [0, peak, peak / 2, peak / 500],
 });
-const plan = (s: ReturnType<typeof segments>, change: Partial<Parameters<typeof planChart>[0]> = {}) =>
-  planChart({
-    segments: s,
-    roles: ["loss"],
-    layout: "panel",
-    x: "step",
-    logX: false,
-    zoom: null,
-    loaded: null,
-    y: "full",
-    scales: {},
-    ranges: {},
-    totalSteps: null,
-    width: 1000,
-    height: 400,
-    labelRoom: 0,
-    ...change,
-  });
+const plan = (s: ReturnType<typeof segments>, change: Partial<PlanInput> = {}) =>
+  planChart(input({ segments: s, layout: "panel", height: 400, labelRoom: 0, ...change }));
 
 describe("the y scale of a role", () => {
   it("is a logarithm for learning rates that are far apart, so that none lies on the floor", () => {

@@ -6,11 +6,12 @@ import { describeNonFinite, findMarks, windowAround } from "../src/chart/marks";
 import { countRuns, readAt } from "../src/chart/nearest";
 import { type Cover, coverOf, paintBandBehind } from "../src/chart/paint";
 import { lonePeaks } from "../src/chart/peaks";
-import { type PlanInput, planChart } from "../src/chart/plan";
+import { planChart } from "../src/chart/plan";
 import { longestBridge, type Window } from "../src/chart/window";
 import { decodeSeries, type Segment } from "../src/decode";
 import type { ChartRole, XAxis } from "../src/roles";
 import type { Scales, YRange } from "../src/state";
+import { input } from "./plan-input";
 import { encode, type TestSegment } from "./thb1";
 
 const segments = (...list: TestSegment[]) => [...decodeSeries(encode(list)).segments];
@@ -47,26 +48,6 @@ const marksIn = (
       info: { restarts: restarts.get(run) ?? [], events: [] },
     })),
   });
-
-function input(change: Partial<PlanInput>): PlanInput {
-  return {
-    segments: [],
-    roles: ["loss"],
-    layout: "lanes",
-    x: "step",
-    logX: false,
-    zoom: null,
-    loaded: null,
-    y: "full",
-    scales: {},
-    ranges: {},
-    totalSteps: null,
-    width: 1000,
-    height: 600,
-    labelRoom: 100,
-    ...change,
-  };
-}
 
 describe("the shown stretch of x", () => {
   it("leaves room for the labels at the ends", () => {
