@@ -171,6 +171,13 @@ def test_flush_by_time(tmp_path):
             time.sleep(0.05)
 
 
+def test_a_time_to_flush_that_never_comes(tmp_path):
+    # A thread cannot wait for longer than some centuries.
+    with HealthWriter(tmp_path, flush_seconds=1e300) as writer:
+        writer.log(1, loss=1.0)
+    assert logged_steps(tmp_path) == [1]
+
+
 def test_killed_process_loses_only_what_was_not_flushed(tmp_path):
     code = """
         import os, signal, sys, time

@@ -89,7 +89,7 @@ class BackgroundWriter:
     def __init__(self, directory: str, first_entry: Callable[[], Entry], flush_seconds: float) -> None:
         self._directory = directory
         self._first_entry = first_entry
-        self._flush_seconds = flush_seconds
+        self._flush_seconds = min(flush_seconds, threading.TIMEOUT_MAX)
         self._file: Optional[EventFile] = None
 
         self._changed = threading.Condition()  # guards what follows
