@@ -42,8 +42,10 @@ export interface RunInfo {
   readonly findings: Readonly<Record<Severity, number>> | null;
   /** Of late; null where no clock or no two steps are known. */
   readonly seconds_per_step: number | null;
-  /** Sentences; those of the findings come first. */
+  /** Sentences; those of the worst findings come first. */
   readonly notes: readonly string[];
+  /** How many of the notes those are. */
+  readonly notes_of_findings: number;
   readonly missing: readonly { readonly role: Role; readonly hint: string }[];
   readonly axes: readonly XAxis[];
   /** Steps at which a training was taken up again. */
@@ -258,6 +260,7 @@ function withDefaults(answer: Partial<RunsAnswer>): RunsAnswer {
       ...run,
       last_wall_time: run.last_wall_time ?? 0,
       notes: run.notes ?? [],
+      notes_of_findings: run.notes_of_findings ?? 0,
       missing: run.missing ?? [],
       axes: run.axes ?? ["step"],
       restarts: run.restarts ?? [],

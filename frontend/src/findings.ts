@@ -38,9 +38,8 @@ export function worstFirst(runs: readonly RunInfo[]): RunInfo[] {
   return runs.filter((run) => worst(run) !== null).sort((a, b) => rank(a) - rank(b));
 }
 
-/** What the server says of a run beside its findings, whose sentences its notes begin with. */
-export const remarks = (run: RunInfo): readonly string[] =>
-  run.notes.slice(run.findings ? SEVERITIES.reduce((n, s) => n + run.findings![s], 0) : 0);
+/** What the server says of a run beside its findings, with whose sentences its notes begin. */
+export const remarks = (run: RunInfo): readonly string[] => run.notes.slice(run.notes_of_findings);
 
 const RUN = "run:";
 
@@ -49,9 +48,12 @@ export const scopeOf = (run: string): string => RUN + run;
 export const runOf = (scope: string): string | null =>
   scope.startsWith(RUN) ? scope.slice(RUN.length) : null;
 
-/** Another one where a run has grown. */
-export const versionOf = (run: RunInfo): string =>
-  `${run.last_wall_time} ${Math.max(0, ...Object.values(run.roles).map((r) => r.last_step))}`;
+/** Another one where a run has grown, or where time has told something of it: that it fell silent. */
+export const versionOf = (run: RunInfo): string => {
+  const counts = SEVERITIES.map((severity) => run.findings?.[severity] ?? 0);
+  const lastStep = Math.max(0, ...Object.values(run.roles).map((r) => r.last_step));
+  return [run.last_wall_time, lastStep, run.status, ...counts].join(" ");
+};
 
 /** Context on either side, as a part of the stretch; and at least so many steps, for a stretch of one. */
 const MARGIN = 0.35;

@@ -76,6 +76,7 @@ it("a run without its optional fields is no reason to lose the list", async () =
   expect(answer.runs[0]).toMatchObject({
     run: "a",
     notes: [],
+    notes_of_findings: 0,
     missing: [],
     axes: ["step"],
     roles: {},

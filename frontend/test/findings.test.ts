@@ -92,7 +92,8 @@ describe("findings", () => {
   it("give a run its verdict in numbers, and leave its other notes", () => {
     const run = runInfo("a", {
       findings: { critical: 0, warning: 2, info: 1 },
-      notes: ["w1", "w2", "i1", "damaged"],
+      notes: ["w1", "And 2 more findings.", "damaged"],
+      notes_of_findings: 2,
     });
     expect(worst(run)).toEqual({ severity: "warning", count: 2 });
     expect(remarks(run)).toEqual(["damaged"]);

@@ -11,6 +11,7 @@ export const runInfo = (run: string, more: Partial<RunInfo> = {}): RunInfo => ({
   findings: null,
   seconds_per_step: null,
   notes: [],
+  notes_of_findings: 0,
   missing: [],
   axes: ["step"],
   restarts: [],

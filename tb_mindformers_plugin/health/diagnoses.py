@@ -10,10 +10,14 @@ from tb_mindformers_plugin.health.diagnose import diagnose
 from tb_mindformers_plugin.health.finding import Finding
 from tb_mindformers_plugin.health.parameters import Parameters
 from tb_mindformers_plugin.health.rules import stalled
+from tb_mindformers_plugin.runs.silence import goes_on
 from tb_mindformers_plugin.runs.store import Store
 from tb_mindformers_plugin.runs.summary import RunSummary
 
 _DAY = 86_400.0
+
+# Whether a run is believed to go on, and how silent it is in the steps that make a difference to rule `stalled`.
+_Silence = Tuple[bool, int]
 
 
 class Diagnoses:
@@ -26,7 +30,9 @@ class Diagnoses:
     def __init__(self, parameters: Optional[Parameters] = None) -> None:
         self.parameters: Parameters = parameters or {}
         # (run, baseline) -> what they and the run's silence were, and what was found.
-        self._known: Dict[Tuple[str, Optional[str]], Tuple[RunSummary, Optional[RunSummary], int, List[Finding]]] = {}
+        self._known: Dict[
+            Tuple[str, Optional[str]], Tuple[RunSummary, Optional[RunSummary], _Silence, List[Finding]]
+        ] = {}
         # The tab asks for the listing and for findings at once: who comes second waits for what the first finds.
         self._locks: DefaultDict[str, threading.Lock] = collections.defaultdict(threading.Lock)
 
@@ -68,12 +74,15 @@ class Diagnoses:
         kept = set(names)
         self._known = {names: known for names, known in self._known.items() if names[0] in kept}
 
-    def _silence(self, summary: RunSummary, now: Optional[float]) -> int:
-        """How silent a run is, in the steps that make a difference to rule `stalled`."""
-        bounds = self.parameters.get("stalled", stalled.Parameters())
-        if now is None or bounds is None or summary.ended is not None or summary.last_wall is None:
-            return 0
+    def _silence(self, summary: RunSummary, now: Optional[float]) -> _Silence:
+        if now is None or summary.ended is not None or summary.last_wall is None:
+            return False, 0
         silent = max(now - summary.last_wall, 0.0)
+        # Both bounds are of the first role here, and of the loss in the rules; where that makes them later, the
+        # rules are asked again.
+        running = goes_on(silent, summary.interval)
+        bounds = self.parameters.get("stalled", stalled.Parameters())
+        if bounds is None:
+            return running, 0
         usual = max(bounds.seconds, bounds.intervals * summary.interval)
-        # The rule counts the intervals of the loss; where that makes it later, it is asked again.
-        return min(int(silent / usual) if usual > 0 else silent > 0, 3) + (4 if silent > _DAY else 0)
+        return running, min(int(silent / usual) if usual > 0 else silent > 0, 3) + (4 if silent > _DAY else 0)

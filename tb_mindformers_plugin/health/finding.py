@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
-from typing import Any, Mapping
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Tuple, TypeVar
 
 from tb_mindformers_plugin.language import LANGUAGES, Text
 from tb_mindformers_plugin.strict_json import json_value
@@ -20,6 +21,9 @@ VERDICT_NAMES: Mapping[str, Text] = {
     "info": Text("info", "提示"),
     "ok": Text("ok", "正常"),
 }
+
+#: Findings of one rule and severity that people are told of a run; further ones are counted.
+MOST_ALIKE = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,9 +55,12 @@ class Finding:
     message_zh: str = ""
     advice_zh: str = ""
 
+    def message_in(self, language: str) -> str:
+        """Returns the message in one of `LANGUAGES`."""
+        return (language == "zh" and self.message_zh) or self.message
+
     def to_dict(self, run: str, language: str = "en") -> dict[str, Any]:
         """Returns the finding as JSON types, its words in one of `LANGUAGES`."""
-        chinese = language == "zh"
         return {
             "rule": self.rule,
             "severity": self.severity,
@@ -63,7 +70,29 @@ class Finding:
             "first_step": self.first_step,
             "last_step": self.last_step,
             "peak_step": self.peak_step,
-            "message": (chinese and self.message_zh) or self.message,
-            "advice": (chinese and self.advice_zh) or self.advice,
+            "message": self.message_in(language),
+            "advice": (language == "zh" and self.advice_zh) or self.advice,
             "evidence": {name: json_value(value) for name, value in self.evidence.items()},
         }
+
+
+#: Severity and rule.
+_Kind = Tuple[str, str]
+_Thing = TypeVar("_Thing")
+
+
+def few_of_each(
+    things: Iterable[_Thing], kind: Callable[[_Thing], _Kind], most: int = MOST_ALIKE
+) -> Tuple[List[_Thing], Dict[_Kind, int]]:
+    """Returns the first `most` things of each kind, and how many more there are of a kind of which there are more.
+
+    >>> few_of_each(["a1", "b1", "a2", "a3"], lambda thing: (thing[0], ""), most=2)
+    (['a1', 'b1', 'a2'], {('a', ''): 1})
+    """
+    told: List[_Thing] = []
+    count: Dict[_Kind, int] = collections.Counter()
+    for thing in things:
+        count[kind(thing)] += 1
+        if count[kind(thing)] <= most:
+            told.append(thing)
+    return told, {kind: found - most for kind, found in count.items() if found > most}

@@ -15,6 +15,7 @@ from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.metadata import HealthEvent, RunManifest
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs.contents import RunContents, Segment
+from tb_mindformers_plugin.runs.silence import goes_on, usual_interval
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -112,6 +113,7 @@ class RunSeries:
       lr_changes: (step, factor) of each recorded change of the learning rate: behind the step it, and whatever
         the schedule does later, is multiplied by the factor. Ascending in step.
       ended: whether the run said that it ended.
+      running: whether more points are to be expected: it has not ended, and has a record that is recent by `now`.
       last_wall: latest time of any record; None where unknown.
       now: seconds since the Unix epoch, for what is told from a run's age; None: not to be told.
       against: compares its loss with its baseline's, None where they have nothing in common; itself None where
@@ -126,6 +128,7 @@ class RunSeries:
     second_writers: Tuple[str, ...] = ()
     lr_changes: Tuple[Tuple[int, float], ...] = ()
     ended: bool = False
+    running: bool = False
     last_wall: Optional[float] = None
     now: Optional[float] = None
     against: Optional[Callable[[Tolerance], Optional[Comparison]]] = None
@@ -196,10 +199,22 @@ def of_run(contents: RunContents, now: Optional[float] = None, baseline: Optiona
         second_writers=tuple(contents.second_writers),
         lr_changes=lr_changes(contents.events),
         ended=contents.ended is not None,
+        running=contents.ended is None and _running(curves, contents.last_wall, now),
         last_wall=contents.last_wall,
         now=now,
         against=None if baseline is None else functools.partial(_compared, contents, baseline),
     )
+
+
+def leading(curves: Mapping[str, Series]) -> Series:
+    """Returns the curve that a run's age and pace are told from: the loss, else the longest of at least one."""
+    return curves.get("loss") or max(curves.values(), key=len)
+
+
+def _running(curves: Mapping[str, Series], last_wall: Optional[float], now: Optional[float]) -> bool:
+    if now is None or last_wall is None or not curves:
+        return False
+    return goes_on(now - last_wall, usual_interval(leading(curves).wall))
 
 
 def _compared(contents: RunContents, baseline: RunContents, tolerance: Tolerance) -> Optional[Comparison]:
@@ -243,12 +258,14 @@ def of_arrays(
         if len(steps):
             curves[role] = Series(role, ROLES[role].tag, steps, walls, values)
     walls_known = [c.wall[np.isfinite(c.wall)].max() for c in curves.values() if np.isfinite(c.wall).any()]
+    last_wall = float(max(walls_known)) if walls_known else None
     return RunSeries(
         curves=curves,
         manifest=manifest or RunManifest(),
         has_manifest=manifest is not None,
         restarts=tuple(sorted(int(r) for r in restarts)),
-        last_wall=float(max(walls_known)) if walls_known else None,
+        running=_running(curves, last_wall, now),
+        last_wall=last_wall,
         now=now,
     )
 

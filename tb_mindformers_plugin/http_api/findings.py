@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from typing import Any, Mapping, Optional
 
 from tb_mindformers_plugin.health import diagnose
@@ -38,12 +39,21 @@ def parse_findings_request(arguments: Mapping[str, str]) -> FindingsRequest:
     return FindingsRequest(run, arguments.get("baseline"), parse_language(arguments))
 
 
-def run_findings(store: Store, diagnoses: Diagnoses, asked: FindingsRequest) -> dict[str, Any]:
+def run_findings(
+    store: Store, diagnoses: Diagnoses, asked: FindingsRequest, now: Optional[float] = None
+) -> dict[str, Any]:
     """Returns the answer to ``GET findings`` (docs/http-api.md), of the store as last refreshed.
+
+    Args:
+      store: the runs.
+      diagnoses: kept from one answer to the next, so that only runs that changed are diagnosed.
+      asked: whose findings.
+      now: seconds since the Unix epoch, for what is told from the run's age.
 
     Raises:
       KeyError: there is no such run.
     """
+    at = time.time() if now is None else now
     run, baseline = asked.run, None if asked.baseline == asked.run else asked.baseline
     loaded = store.load([run] if baseline is None else [run, baseline])
     contents, reference = loaded[run], None if baseline is None else loaded[baseline]
@@ -51,9 +61,9 @@ def run_findings(store: Store, diagnoses: Diagnoses, asked: FindingsRequest) -> 
     known = {summary.name: summary for summary in store.summaries()}
     found = None
     if run in known and (baseline is None or baseline in known):
-        found = diagnoses.of(store, known[run], baseline=None if baseline is None else known[baseline])
+        found = diagnoses.of(store, known[run], at, None if baseline is None else known[baseline])
     if found is None:
-        found = diagnose(contents, diagnoses.parameters, baseline=reference)
+        found = diagnose(contents, diagnoses.parameters, at, reference)
     return {"findings": [{**one.to_dict(run, asked.language), "at": _places(contents, one)} for one in found]}
 
 

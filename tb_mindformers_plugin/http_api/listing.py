@@ -9,16 +9,17 @@ from typing import Any, Optional, Sequence
 from tb_mindformers_plugin.health import Finding, verdict
 from tb_mindformers_plugin.health.diagnoses import Diagnoses
 from tb_mindformers_plugin.health.finding import SEVERITIES
-from tb_mindformers_plugin.health.rules import stalled
 from tb_mindformers_plugin.http_api.events import shown_events
 from tb_mindformers_plugin.http_api.hints import missing_hints
+from tb_mindformers_plugin.language import Text
 from tb_mindformers_plugin.runs.ranks import fold_ranks
+from tb_mindformers_plugin.runs.silence import goes_on
 from tb_mindformers_plugin.runs.store import Store
 from tb_mindformers_plugin.runs.summary import RunSummary
 from tb_mindformers_plugin.strict_json import json_value
 
-# A run that has been silent for longer than the rule says by default has stalled.
-_BOUNDS = stalled.Parameters()
+# Findings of a run whose messages are among its notes, which a list shows at once; `GET findings` has them all.
+_MOST_FINDINGS = 10
 
 
 def list_runs(
@@ -50,7 +51,7 @@ def list_runs(
             "tags": len({tag for summary in summaries for tag in summary.tags}),
             "problems": [*store.discovery.problems, *_problems_elsewhere(summaries, language)],
         },
-        "runs": [_run(job.shown, job.ranks, diagnoses.of(store, job.shown), at, language) for job in jobs],
+        "runs": [_run(job.shown, job.ranks, diagnoses.of(store, job.shown, at), at, language) for job in jobs],
         "without_metrics": [s.name for s in summaries if not s.roles and not s.has_manifest],
     }
 
@@ -68,6 +69,7 @@ def _problems_elsewhere(summaries: Sequence[RunSummary], language: str) -> list[
 def _run(
     summary: RunSummary, ranks: Sequence[str], findings: Optional[Sequence[Finding]], now: float, language: str
 ) -> dict[str, Any]:
+    noted = _noted(findings or (), language)
     return {
         "run": summary.name,
         "source": "manifest" if summary.has_manifest else "alias",
@@ -77,10 +79,8 @@ def _run(
         "total_steps": summary.manifest.total_steps,
         "findings": None if findings is None else _counts(findings),
         "seconds_per_step": summary.seconds_per_step,
-        "notes": [
-            *(finding.to_dict(summary.name, language)["message"] for finding in findings or ()),
-            *(note.in_language(language) for note in summary.notes),
-        ],
+        "notes": [*noted, *(note.in_language(language) for note in summary.notes)],
+        "notes_of_findings": len(noted),
         "missing": missing_hints(summary, language),
         "axes": list(summary.axes),
         "restarts": list(summary.restarts),
@@ -91,6 +91,16 @@ def _run(
             for role, series in summary.roles.items()
         },
     }
+
+
+def _noted(findings: Sequence[Finding], language: str) -> list[str]:
+    """What the worst findings say, and how many more there are."""
+    said = [finding.message_in(language) for finding in findings[:_MOST_FINDINGS]]
+    more = len(findings) - len(said)
+    if more > 0:
+        finding = "finding" if more == 1 else "findings"
+        said.append(Text(f"And {more:,} more {finding}.", f"另有 {more:,} 条诊断。").in_language(language))
+    return said
 
 
 def _counts(findings: Sequence[Finding]) -> dict[str, int]:
@@ -108,6 +118,6 @@ def status(summary: RunSummary, now: float) -> str:
         return "ended"
     if summary.last_wall is None:
         return "unknown"
-    if now - summary.last_wall <= max(_BOUNDS.seconds, _BOUNDS.intervals * summary.interval):
+    if goes_on(now - summary.last_wall, summary.interval):
         return "running"
     return "stalled" if summary.has_manifest else "unknown"

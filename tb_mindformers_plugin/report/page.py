@@ -10,7 +10,7 @@ from typing import Any, Iterable, Iterator, Optional, Sequence
 
 from tb_mindformers_plugin import __version__
 from tb_mindformers_plugin.compare import Comparison, wording
-from tb_mindformers_plugin.health.finding import VERDICT_NAMES, Finding
+from tb_mindformers_plugin.health.finding import VERDICT_NAMES, Finding, few_of_each
 from tb_mindformers_plugin.language import Text, number, share
 from tb_mindformers_plugin.report.charts import Chart
 from tb_mindformers_plugin.report.collect import Report, ReportedRun
@@ -127,9 +127,24 @@ def _findings(report: Report, language: str) -> Iterator[str]:
     for run in report.runs:
         if run.findings:
             yield f'<h3>{_swatch(run)}</h3><ul class="findings">'
-            for finding in run.findings:
+            told, left = few_of_each(run.findings, lambda finding: (finding.severity, finding.rule))
+            for finding in told:
                 yield _finding(run, finding, language)
+            for (severity, rule), count in left.items():
+                yield _more(severity, rule, count, language)
             yield "</ul>"
+
+
+def _more(severity: str, rule: str, count: int, language: str) -> str:
+    said = _t(
+        language,
+        f"{count:,} more, which tb-health check --json lists",
+        f"另有 {count:,} 条，见 tb-health check --json",
+    )
+    return (
+        f"<li>{_pill(severity, VERDICT_NAMES[severity].in_language(language))}<div><p>{said}</p></div>"
+        f'<span class="steps"><code>{escape(rule)}</code></span></li>'
+    )
 
 
 def _finding(run: ReportedRun, finding: Finding, language: str) -> str:

@@ -7,6 +7,7 @@ came before restarts, so every run says so.
 from __future__ import annotations
 
 import dataclasses
+import json
 import threading
 import time
 from typing import Any, Iterable, Optional
@@ -110,8 +111,33 @@ class ProviderStore:
         }
         walls = [column.wall[np.isfinite(column.wall)] for column in columns.values()]
         last_wall = max((float(wall.max()) for wall in walls if len(wall)), default=None)
+        if metadata.EVENTS_TAG in own:
+            health += self._events(run, last_wall)
         contents.add(Chunk(columns=columns, health=tuple(health), last_wall=last_wall))
         return RunContents([contents])
+
+    def _events(self, run: str, last_wall: Optional[float]) -> list[HealthRecord]:
+        """The newest health events; not that the run ended, where it was taken up again since."""
+        found = self._provider.read_tensors(
+            context.RequestContext(),
+            experiment_id=self._experiment,
+            plugin_name=metadata.PLUGIN_NAME,
+            downsample=_MOST_POINTS,
+            run_tag_filter=tensorboard_provider.RunTagFilter(runs=[run], tags=[metadata.EVENTS_TAG]),
+        )
+        newest = found.get(run, {}).get(metadata.EVENTS_TAG, ())
+        return [
+            HealthRecord(metadata.EVENTS_TAG, event.step, event.wall_time, bytes(event.numpy.flat[0]))
+            for event in newest
+            if event.numpy.size and (last_wall is None or event.wall_time >= last_wall or not _says_end(event))
+        ]
+
+
+def _says_end(event: Any) -> bool:
+    try:
+        return bool(json.loads(event.numpy.flat[0])["kind"] == "end")
+    except (ValueError, TypeError, KeyError):
+        return False
 
 
 class ProviderRun:

@@ -12,6 +12,7 @@ from tb_mindformers_plugin.metadata import HealthEvent, RunManifest
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs import axes
 from tb_mindformers_plugin.runs.contents import RunContents, Segment
+from tb_mindformers_plugin.runs.silence import usual_interval
 
 # Sentences of one kind: whoever reads twenty has understood.
 _MOST_NOTES = 20
@@ -120,18 +121,9 @@ def _series(contents: RunContents, role: str, exact: bool) -> SeriesSummary:
     )
 
 
-# So many of the newest points say how long the pauses between them usually are.
-_MANY = 10_000
-
-
 def _interval(contents: RunContents, role: Optional[str]) -> float:
     curve = contents.current(role) if role else None
-    if curve is None or len(curve) < 3:
-        return 0.0
-    # Between the ends of a peeked run lies a gap that is no interval; the median passes over it.
-    gaps = np.diff(curve.wall[-_MANY:])
-    gaps = gaps[np.isfinite(gaps)]
-    return float(np.median(gaps)) if len(gaps) else 0.0
+    return 0.0 if curve is None else usual_interval(curve.wall)
 
 
 # So many of the newest points say how fast a run is now; a stretch before them may have been slower.

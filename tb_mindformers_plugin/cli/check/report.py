@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import collections
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Iterable, List, Mapping, Sequence, TypeVar
 
 from rich.console import Console
 
 from tb_mindformers_plugin.cli.check.examine import RunReport
 from tb_mindformers_plugin.cli.doctor import escape
-from tb_mindformers_plugin.health.finding import SEVERITIES, VERDICT_NAMES, Text
+from tb_mindformers_plugin.health.finding import SEVERITIES, VERDICT_NAMES, Text, few_of_each
 from tb_mindformers_plugin.language import number
 
 _VERDICTS = (*SEVERITIES, "ok")
@@ -17,8 +17,6 @@ _COLOURS = {"critical": "bold red", "warning": "yellow", "info": "blue", "ok": "
 _SCORES = {"loss": Text("spike score: loss", "尖峰得分：损失"), "grad_norm": Text("grad norm", "梯度范数")}
 # Evidence that people read as numbers.
 _MOST_NUMBERS = 6
-# Findings of one rule and severity that are told of a run; further ones are counted.
-_MOST_ALIKE = 10
 
 _Thing = TypeVar("_Thing")
 
@@ -38,18 +36,14 @@ def print_report(console: Console, report: RunReport, lang: str) -> None:
             parts.append(f"{words.in_language(lang)} {score:.2g} %")
     told = f"  [dim]{(', ' if english else '，').join(parts)}[/]" if parts else ""
     console.print(f"[bold]{escape(report.run)}[/]  {severity(report.verdict or '', lang)}{told}")
-    alike: Dict[Tuple[str, str], int] = collections.Counter()
-    for finding, drawn in zip(report.findings, report.sparklines):
-        kind = finding["severity"], finding["rule"]
-        alike[kind] += 1
-        if alike[kind] <= _MOST_ALIKE:
-            console.print(f"  {severity(kind[0], lang)}  {escape(kind[1])}  {steps(finding, lang)}")
-            print_details(console, finding, drawn)
-    for (level, rule), count in alike.items():
-        if count > _MOST_ALIKE:
-            more = f"{count - _MOST_ALIKE:,}"
-            more = f"{more} more, which --json lists" if english else f"另有 {more} 条，见 --json"
-            console.print(f"  {severity(level, lang)}  {escape(rule)}  {more}")
+    drawn = list(zip(report.findings, report.sparklines))
+    told, left = few_of_each(drawn, lambda one: (one[0]["severity"], one[0]["rule"]))
+    for finding, line in told:
+        console.print(f"  {severity(finding['severity'], lang)}  {escape(finding['rule'])}  {steps(finding, lang)}")
+        print_details(console, finding, line)
+    for (level, rule), count in left.items():
+        more = f"{count:,} more, which --json lists" if english else f"另有 {count:,} 条，见 --json"
+        console.print(f"  {severity(level, lang)}  {escape(rule)}  {more}")
     if report.findings:
         console.print()
 

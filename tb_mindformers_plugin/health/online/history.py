@@ -50,8 +50,8 @@ class History:
         steps = self._columns[role][0]
         return steps[min(self._most_points // 4, len(steps) - 1)] if role in self._cut else steps[0]
 
-    def series(self) -> RunSeries:
-        """What the rules get. It is a copy, which stays as it is."""
+    def series(self, running: bool = True) -> RunSeries:
+        """What the rules get, of a run that goes on or is over. It is a copy, which stays as it is."""
         curves = {}
         for role, (steps, column) in self._columns.items():
             if steps:
@@ -64,4 +64,4 @@ class History:
                     wall,
                     np.array(column, np.float64),
                 )
-        return RunSeries(curves=curves, manifest=self._manifest, has_manifest=True)
+        return RunSeries(curves=curves, manifest=self._manifest, has_manifest=True, running=running)

@@ -134,7 +134,7 @@ class HealthMonitor:
 
     def finish(self) -> list[Alert]:
         """Returns the last word on every finding, now that no points will follow."""
-        run = self._history.series()
+        run = self._history.series(running=False)
         return [alert for watched in self._rules for alert in watched.look(run, self._points, self._history, last=True)]
 
 
@@ -198,8 +198,6 @@ class _Watched:
         alerts: list[Alert] = []
         matched: list[_Told] = []
         for finding in findings:
-            if not last:
-                finding = dataclasses.replace(finding, severity=watch.settled(finding))
             told = self._known(finding, matched)
             if told is None:
                 told = _Told(f"{finding.rule}/{finding.role}@{finding.first_step}", finding, finding, finding.severity)

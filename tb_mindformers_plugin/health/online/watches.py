@@ -2,8 +2,9 @@
 
 A watch sees every point as it comes, in constant time and memory. It decides nothing: it says when the rule
 itself, the same function that reads a whole run, could find something new. So there is one definition
-of each rule, and what is found during a training is what is found in its log afterwards. All that a watch
-has to be is sensitive: its test is weaker than the rule's, with the rule's own parameters.
+of each rule, and what is found during a training is what is found in its log then and afterwards: what the next
+points may change is for the rule to say, which knows that the run goes on. All that a watch has to be is
+sensitive: its test is weaker than the rule's, with the rule's own parameters.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import math
 from typing import Mapping, Optional, Protocol
 
-from tb_mindformers_plugin.health.finding import Finding
 from tb_mindformers_plugin.health.online.window import SortedWindow
 from tb_mindformers_plugin.health.robust import IQR_OF_NORMAL, WARMUP_POINTS
 from tb_mindformers_plugin.health.rolling import LEAST
@@ -24,8 +24,6 @@ from tb_mindformers_plugin.health.rules import (
 
 # Points of the window that knows the newest level.
 _FEW = 32
-# Points of the loss behind an explosion that `grad_explosion` takes for its consequence.
-_LOOKS_AHEAD = 50
 
 Values = Mapping[str, Optional[float]]
 
@@ -36,17 +34,8 @@ class Watch(Protocol):
     def update(self, values: Values) -> bool:
         """Takes in the values of one logged step by role; returns whether the rule should look now."""
 
-    def settled(self, finding: Finding) -> str:
-        """The severity of a finding as far as it is certain by now."""
 
-
-class _Certain:
-    def settled(self, finding: Finding) -> str:
-        """What is found is certain."""
-        return finding.severity
-
-
-class Pace(_Certain):
+class Pace:
     """For rules of levels, which take their time: a look each `least` points, later each 64th of those so far.
 
     So all looks of a run of n points cost about 64 times what one look at n points costs: some microseconds
@@ -87,14 +76,8 @@ class NonFinite:
                 look |= now <= self._stretch if now else before > 0
         return look
 
-    def settled(self, finding: Finding) -> str:
-        """The rule takes the last points for the end of the run; a stretch that is short may yet end."""
-        if finding.severity == "critical" and 0 < self._in_a_row[finding.role] < self._stretch:
-            return "warning" if finding.role == "loss" else "info"
-        return finding.severity
 
-
-class _Jump(_Certain):
+class _Jump:
     """A positive value far above the points before it: the 128 before, or the 32 where the level fell within those.
 
     Args:
@@ -134,30 +117,19 @@ class LossSpike(_Jump):
 
 
 class GradExplosion(_Jump):
-    """For `grad_explosion`."""
+    """For `grad_explosion`.
+
+    A climb is measured against a level of some 100 points ago, which may have been lower than the window's: so three
+    quarters of the rise, of its logarithm, are enough for a look.
+    """
 
     def __init__(self, parameters: grad_explosion.Parameters) -> None:
-        super().__init__(parameters.times, parameters.z)
-        self._gap = parameters.gap
-        self._points = self._began = 0
-        self._jumped_at = -math.inf
+        super().__init__(parameters.times**0.75, parameters.z)
 
     def update(self, values: Values) -> bool:
-        """Whether the grad norm may have jumped."""
-        self._points += 1
+        """Whether the grad norm may have jumped or climbed."""
         norm = values.get("grad_norm")
-        if norm is None or not 0.0 < norm < math.inf or not self._jumped(norm):
-            return False
-        if self._points - self._jumped_at > self._gap:
-            self._began = self._points
-        self._jumped_at = self._points
-        return True
-
-    def settled(self, finding: Finding) -> str:
-        """Whether the loss rose to stay is known when the points are there that the rule looks ahead."""
-        if finding.severity == "critical" and self._points - self._began < _LOOKS_AHEAD:
-            return "warning"
-        return finding.severity
+        return norm is not None and 0.0 < norm < math.inf and self._jumped(norm)
 
 
 class LossDivergence(Pace):

@@ -14,6 +14,7 @@ Quiet when: in the initial descent of the loss scale.
 from __future__ import annotations
 
 import dataclasses
+from typing import Optional
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Part
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.rules.loss_scale_collapse import settling
-from tb_mindformers_plugin.health.series import RunSeries
+from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
 
 _ADVICE = {
     "overflow": Text(
@@ -45,6 +46,10 @@ class Parameters:
     points: int = 500
 
 
+# As `loss_scale_collapse` has them by default: so many unchanged points, or a scale below this, end the descent.
+_UNCHANGED, _LOW = 20, 256.0
+
+
 def frequent_overflow(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:
     """Returns one finding from the first such window to the last.
 
@@ -53,66 +58,103 @@ def frequent_overflow(run: RunSeries, parameters: Parameters = Parameters()) -> 
     >>> found.severity, found.evidence["skipped"]
     ('warning', 100)
     """
-    p = parameters
-    scale, curve = run.finite("loss_scale"), run.finite("overflow")
-    if curve is not None:
-        if not (curve.value > 0).any():
-            return []
-        lost = (curve.value > 0).astype(float)
-        steps_apart = np.ones(len(curve))
-    elif scale is not None and len(scale) > 1 and (scale.value > 0).all():
-        if not (scale.value[1:] < scale.value[:-1]).any():
-            return []
-        curve = scale
-        lost = np.maximum(np.rint(-np.diff(np.log2(scale.value), prepend=np.log2(scale.value[0]))), 0)
-        steps_apart = np.diff(scale.step, prepend=scale.step[:1] - 1).astype(float)
-    else:
+    overflows = _overflows(run)
+    start = None if overflows is None else _settled(run, overflows.curve)
+    if overflows is None or start is None:
         return []
-    start = 0
-    if scale is not None and len(scale) > 1 and np.ptp(scale.value) > 0:
-        settled = settling(scale.value, 20, 256.0)
-        if settled is None:
-            return []
-        start = curve.at_or_after(int(scale.step[settled]))
-    many = np.concatenate([[0], np.cumsum(lost[start:])])
-    apart = np.concatenate([[0], np.cumsum(steps_apart[start:])])
+    return _from(overflows, start, parameters)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Overflows:
+    """Overflows as far as they are known.
+
+    Attributes:
+      curve: the series that tells, overflow or else loss_scale.
+      lost: (n,) skipped steps that each point stands for, at least.
+      of: (n,) the steps among which.
+    """
+
+    curve: Series
+    lost: Floats
+    of: Floats
+
+    @property
+    def lower_bound(self) -> bool:
+        """Whether there may have been more."""
+        return self.curve.role == "loss_scale"
+
+    def part(self, wanted: float) -> float:
+        """The part of `of` that is as much as that part of the steps: a flag says at least one of those since."""
+        if self.lower_bound or len(self.curve) < 2:
+            return wanted
+        return 1 - (1 - wanted) ** max(float(np.median(np.diff(self.curve.step))), 1.0)
+
+
+def _overflows(run: RunSeries) -> Optional[_Overflows]:
+    """None where there are none, or nothing tells."""
+    curve, scale = run.finite("overflow"), run.finite("loss_scale")
+    if curve is not None:
+        flags = curve.value > 0
+        return _Overflows(curve, flags.astype(float), np.ones(len(curve))) if flags.any() else None
+    if scale is None or len(scale) < 2 or not (scale.value > 0).all():
+        return None
+    if not (scale.value[1:] < scale.value[:-1]).any():
+        return None
+    levels = np.log2(scale.value)
+    lost = np.maximum(np.rint(-np.diff(levels, prepend=levels[0])), 0)
+    return _Overflows(scale, lost, np.diff(scale.step, prepend=scale.step[:1] - 1).astype(float))
+
+
+def _settled(run: RunSeries, curve: Series) -> Optional[int]:
+    """Index of the first point behind the initial descent of the loss scale; None while it goes on."""
+    scale = run.finite("loss_scale")
+    if scale is None or len(scale) < 2 or np.ptp(scale.value) == 0:
+        return 0
+    settled = settling(scale.value, _UNCHANGED, _LOW)
+    return None if settled is None else curve.at_or_after(int(scale.step[settled]))
+
+
+def _from(overflows: _Overflows, start: int, p: Parameters) -> list[Finding]:
+    """What is found from the point `start` on."""
+    many, of = (np.concatenate([[0], np.cumsum(v[start:])]) for v in (overflows.lost, overflows.of))
     last = np.arange(1, len(many))
     first = np.maximum(last - p.points, 0)
-    lost_here = many[last] - many[first]
+    here = many[last] - many[first]
     # Where there are not 500 yet, as if the others went well.
-    of = np.maximum(apart[last] - apart[first], p.points)
-    part = p.part
-    if curve.role == "overflow":
-        part = 1 - (1 - p.part) ** max(float(np.median(np.diff(curve.step))), 1.0) if len(curve) > 1 else p.part
-    frequent = np.flatnonzero(lost_here > part * of)
+    frequent = np.flatnonzero(here > overflows.part(p.part) * np.maximum(of[last] - of[first], p.points))
     if not len(frequent):
         return []
-    begin, end = start + int(first[frequent[0]]), start + int(last[frequent[-1]]) - 1
-    worst = frequent[int(np.argmax(lost_here[frequent]))]
-    # Where it became dense: the beginning from which most overflows stand out of a rare few before.
-    within_first = np.arange(begin, start + int(last[frequent[0]]))
-    dense = float(lost_here[frequent[0]]) / max(len(within_first), 1) / 2
-    begin += int(np.argmax(np.cumsum((lost - dense * steps_apart)[within_first][::-1])[::-1]))
-    total = int(lost[begin : end + 1].sum())
-    within = float(steps_apart[begin : end + 1].sum())
-    steps = f"{int(curve.step[begin]):,}", f"{int(curve.step[end]):,}"
-    bound = curve.role == "loss_scale"
-    return [
-        curve.finding(
-            RULE.id,
-            "warning",
-            (begin, end, start + int(last[worst]) - 1),
-            Text(
-                f"{'At least ' if bound else ''}{total:,} of {within:,.0f} steps "
-                f"({total / within:.0%}) were skipped for "
-                f"overflow from step {steps[0]} to {steps[1]}.",
-                f"第 {steps[0]} 至 {steps[1]} 步中{'至少' if bound else ''}有 {total:,} 步（共 {within:,.0f} 步，"
-                f"{total / within:.0%}）因溢出被跳过。",
-            ),
-            _ADVICE["overflow"],
-            {"skipped": total, "of": within, "part": total / within, "lower_bound": bound},
-        )
-    ]
+    worst = frequent[int(np.argmax(here[frequent]))]
+    window = start + int(first[frequent[0]]), start + int(last[frequent[0]])
+    begin = _became_dense(overflows, *window)
+    return [_finding(overflows, begin, start + int(last[frequent[-1]]) - 1, start + int(last[worst]) - 1)]
+
+
+def _became_dense(overflows: _Overflows, first: int, stop: int) -> int:
+    """The beginning from which on most overflows of a window stand out of a rare few before."""
+    lost, of = overflows.lost[first:stop], overflows.of[first:stop]
+    dense = float(lost.sum()) / max(stop - first, 1) / 2
+    return first + int(np.argmax(np.cumsum((lost - dense * of)[::-1])[::-1]))
+
+
+def _finding(overflows: _Overflows, begin: int, end: int, peak: int) -> Finding:
+    curve, bound = overflows.curve, overflows.lower_bound
+    total, within = int(overflows.lost[begin : end + 1].sum()), float(overflows.of[begin : end + 1].sum())
+    first, last = f"{int(curve.step[begin]):,}", f"{int(curve.step[end]):,}"
+    return curve.finding(
+        RULE.id,
+        "warning",
+        (begin, end, peak),
+        Text(
+            f"{'At least ' if bound else ''}{total:,} of {within:,.0f} steps ({total / within:.0%}) were skipped for "
+            f"overflow from step {first} to {last}.",
+            f"第 {first} 至 {last} 步中{'至少' if bound else ''}有 {total:,} 步（共 {within:,.0f} 步，"
+            f"{total / within:.0%}）因溢出被跳过。",
+        ),
+        _ADVICE["overflow"],
+        {"skipped": total, "of": within, "part": total / within, "lower_bound": bound},
+    )
 
 
 RULE = Rule(

@@ -12,6 +12,7 @@ compute it: "not logged"), and where the loss is below 5 % of its early level (n
 from __future__ import annotations
 
 import dataclasses
+from typing import Optional, Tuple
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from tb_mindformers_plugin.health.limits import Part
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import blocks, stretches
 from tb_mindformers_plugin.health.rolling import noise_before
-from tb_mindformers_plugin.health.series import RunSeries
+from tb_mindformers_plugin.health.series import Floats, Mask, RunSeries, Series
 from tb_mindformers_plugin.language import number
 
 _ADVICE = {
@@ -62,62 +63,82 @@ def grad_vanishing(run: RunSeries, parameters: Parameters = Parameters()) -> lis
     >>> found.severity, found.first_step
     ('warning', 500)
     """
-    p = parameters
     norm = run.finite("grad_norm")
     if norm is None:
         return []
-    g = norm.value
-    zeros = 0 if g[0] != 0 else int(np.argmax(g != 0)) if g.any() else len(g)
-    not_logged = []
-    if zeros >= _FEWEST_ZEROS:
-        not_logged = [
-            norm.finding(
-                RULE.id,
-                "info",
-                (0, zeros - 1, 0),
-                Text(
-                    f"Grad norm is 0 at the first {zeros:,} of {len(g):,} points: it is not logged, "
-                    "rather than vanishing.",
-                    f"梯度范数在前 {zeros:,} 个记录点（共 {len(g):,} 个）上均为 0：应是没有记录，而非梯度消失。",
-                ),
-                _ADVICE["not_logged"],
-                {"points": zeros, "logged": False},
-            )
-        ]
+    zeros = _leading_zeros(norm.value)
+    found = [_not_logged(norm, zeros)] if zeros >= _FEWEST_ZEROS else []
+    vanished = _vanished(norm.value, zeros, parameters)
+    return found if vanished is None else [*found, _finding(run, norm, vanished)]
+
+
+def _leading_zeros(g: Floats) -> int:
+    return int(np.argmax(g != 0)) if g.any() else len(g)
+
+
+def _not_logged(norm: Series, zeros: int) -> Finding:
+    points = len(norm)
+    return norm.finding(
+        RULE.id,
+        "info",
+        (0, zeros - 1, 0),
+        Text(
+            f"Grad norm is 0 at the first {zeros:,} of {points:,} points: it is not logged, rather than vanishing.",
+            f"梯度范数在前 {zeros:,} 个记录点（共 {points:,} 个）上均为 0：应是没有记录，而非梯度消失。",
+        ),
+        _ADVICE["not_logged"],
+        {"points": zeros, "logged": False},
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Vanished:
+    """First and last point near zero, the least level between, and the level before (0 where unknown)."""
+
+    first: int
+    last: int
+    least: float
+    usual: float
+
+
+def _vanished(g: Floats, zeros: int, p: Parameters) -> Optional[_Vanished]:
+    """Where the norm is near zero, without the `zeros` at the beginning that were not logged; None: nowhere."""
     y = np.median(blocks(g, _BLOCK), axis=1) if len(g) >= _BLOCK else np.empty(0)
-    y = y if not zeros else np.where(np.arange(len(y)) < -(-zeros // _BLOCK), np.inf, y)
+    y = np.where(np.arange(len(y)) < -(-zeros // _BLOCK), np.inf, y)
     if not len(y) or y.min() >= max(p.least, p.part * float(np.max(y, initial=0, where=np.isfinite(y)))):
-        return not_logged
+        return None
     before = noise_before(y)[:-1]
-    low = (y < p.least) | (np.isfinite(before) & (y < p.part * before))
-    began = [s for s in stretches(low) if s[1] - s[0] + 1 >= p.stretch]
+    began = _long_enough((y < p.least) | (np.isfinite(before) & (y < p.part * before)), p)
     if not began:
-        return not_logged
+        return None
     start = began[0][0]
     usual = float(before[start]) if np.isfinite(before[start]) else 0.0
     # What it is compared with stays what it was before.
-    found = [s for s in stretches((y < p.least) | (y < p.part * usual)) if s[1] - s[0] + 1 >= p.stretch]
-    first, last = start * _BLOCK, (found[-1][1] + 1) * _BLOCK - 1
-    if found[-1][1] == len(y) - 1:
-        last = len(g) - 1
+    last = (_long_enough((y < p.least) | (y < p.part * usual), p) or began)[-1][1]
+    end = len(g) - 1 if last == len(y) - 1 else (last + 1) * _BLOCK - 1
+    return _Vanished(start * _BLOCK, end, float(y[start : last + 1].min()), usual)
+
+
+def _long_enough(low: Mask, p: Parameters) -> list[Tuple[int, int]]:
+    return [(first, last) for first, last in stretches(low) if last - first + 1 >= p.stretch]
+
+
+def _finding(run: RunSeries, norm: Series, vanished: _Vanished) -> Finding:
+    first, last, least, usual = vanished.first, vanished.last, vanished.least, vanished.usual
     learnt = _learnt(run, int(norm.step[first]))
-    least = float(y[start : found[-1][1] + 1].min())
     steps = f"{int(norm.step[first]):,}", f"{int(norm.step[last]):,}"
     en = f"Grad norm is near zero ({number(least)}, {number(usual)} before) from step {steps[0]} to {steps[1]}"
     zh = f"梯度范数在第 {steps[0]} 至 {steps[1]} 步接近 0（{number(least)}，此前为 {number(usual)}）"
     if learnt:
         en, zh = en + "; the loss is nearly 0 too", zh + "；损失也已接近 0"
-    return [
-        *not_logged,
-        norm.finding(
-            RULE.id,
-            "info" if learnt else "warning",
-            (first, last, first),
-            Text(en + ".", zh + "。"),
-            _ADVICE["vanishing"],
-            {"level": least, "before": usual, "learnt": learnt},
-        ),
-    ]
+    return norm.finding(
+        RULE.id,
+        "info" if learnt else "warning",
+        (first, last, first),
+        Text(en + ".", zh + "。"),
+        _ADVICE["vanishing"],
+        {"level": least, "before": usual, "learnt": learnt},
+    )
 
 
 def _learnt(run: RunSeries, step: int) -> bool:

@@ -14,14 +14,14 @@ Quiet when: in the initial descent; the scale is constant, 1 included (bfloat16,
 from __future__ import annotations
 
 import dataclasses
-from typing import Optional
+from typing import Iterator, Optional
 
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Part
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.series import Floats, RunSeries
+from tb_mindformers_plugin.health.series import Floats, Indices, RunSeries, Series
 from tb_mindformers_plugin.language import number
 
 _ADVICE = {
@@ -69,70 +69,87 @@ def loss_scale_collapse(run: RunSeries, parameters: Parameters = Parameters()) -
     >>> found.severity, found.first_step, found.evidence["halvings"]
     ('warning', 5, 5)
     """
-    p = parameters
     curve = run.finite("loss_scale")
     if curve is None or len(curve) < 3 or not (curve.value > 0).all():
         return []
-    v = curve.value
-    if not (v[1:] < v[:-1]).any():
+    if not (curve.value[1:] < curve.value[:-1]).any():
         return []
-    fell, grew = np.flatnonzero(np.diff(v) < 0) + 1, np.flatnonzero(np.diff(v) > 0) + 1
-    settled = settling(v, p.settled, p.low)
-    if settled is None or not len(fell):
+    settled = settling(curve.value, parameters.settled, parameters.low)
+    if settled is None:
         return []
     declared = (run.manifest.loss_scale or {}).get("window")
-    window = declared if isinstance(declared, int) and declared > p.within else p.growth_steps
-    found: list[tuple[int, int, int]] = []  # first halving, last point, halvings
-    k = 0
+    window = declared if isinstance(declared, int) and declared > parameters.within else parameters.growth_steps
+    return [_finding(curve, collapse, parameters) for collapse in _collapses(curve, settled, window, parameters)]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Collapse:
+    """First halving, last point before the scale grows again, and the halvings between."""
+
+    first: int
+    last: int
+    halvings: int
+
+
+def _collapses(curve: Series, settled: int, window: int, p: Parameters) -> Iterator[_Collapse]:
+    """Those of the descents that go too far, each up to where the scale next grows."""
+    v = curve.value
+    change = np.diff(v)
+    fell, grew = np.flatnonzero(change < 0) + 1, np.flatnonzero(change > 0) + 1
     fell = fell[fell > settled]
+    k = 0
     while k < len(fell):
-        first = int(fell[k])
-        growth = grew[np.searchsorted(grew, first) :]
-        end = int(growth[0]) if len(growth) else len(v)
-        falls = fell[k : int(np.searchsorted(fell, end))]
+        growth = grew[np.searchsorted(grew, fell[k]) :]
+        stop = int(growth[0]) if len(growth) else len(v)
+        falls = fell[k : int(np.searchsorted(fell, stop))]
         k += len(falls)
-        lowest = float(v[settled:first].min())
-        counts = np.rint(np.log2(v[falls - 1] / v[falls])).astype(int)
-        total = np.concatenate([[0], np.cumsum(counts)])
-        # Halvings within so many points, up to each fall.
-        begin = np.searchsorted(falls, falls - p.within, side="right")
-        # The scale grows once a window, also where it is logged too seldom to see it.
-        begin = np.maximum(begin, np.searchsorted(curve.step[falls], curve.step[falls] - window, side="right"))
-        many = total[1:] - total[begin] >= p.halvings
-        at_floor = end - first >= p.floor_points and _longest_low(v[first:end], p.floor) >= p.floor_points
-        low = many & (v[falls] <= min(p.part * lowest, p.high))
-        if low.any() or at_floor:
-            start = int(begin[np.argmax(low)]) if low.any() else 0
-            found.append((int(falls[start]), end - 1, int(total[-1] - total[start])))
-    result = []
-    for first, last, halvings in found:
-        low = first + int(np.argmin(v[first : last + 1]))
-        sits = _longest_low(v[first : last + 1], p.floor)
-        critical = sits >= p.floor_points
-        steps = f"{int(curve.step[first]):,}", f"{int(curve.step[low]):,}"
-        en = (
-            f"Loss scale fell from {number(float(v[first - 1]))} to {number(float(v[low]))} between "
-            f"steps {steps[0]} and "
-            f"{steps[1]}: {halvings:,} halvings, each a skipped step"
-        )
-        zh = (
-            f"loss scale 在第 {steps[0]} 至 {steps[1]} 步从 {number(float(v[first - 1]))} 降到 "
-            f"{number(float(v[low]))}："
-            f"减半 {halvings:,} 次，每次都跳过一步更新"
-        )
-        if critical:
-            en, zh = en + f"; it sits at its floor for {sits:,} points", zh + f"；并在下限停留 {sits:,} 个记录点"
-        result.append(
-            curve.finding(
-                "loss_scale_collapse",
-                "critical" if critical else "warning",
-                (first, last if critical else low, low),
-                Text(en + ".", zh + "。"),
-                _ADVICE["collapse"],
-                {"before": float(v[first - 1]), "lowest": float(v[low]), "halvings": halvings, "floor_points": sits},
-            )
-        )
-    return result
+        collapse = _descent(curve, falls, stop, float(v[settled : falls[0]].min()), window, p)
+        if collapse is not None:
+            yield collapse
+
+
+def _descent(
+    curve: Series, falls: Indices, stop: int, lowest: float, window: int, p: Parameters
+) -> Optional[_Collapse]:
+    """What is a collapse of a descent by `falls`, from a scale that had settled at `lowest` or above."""
+    v = curve.value
+    total = np.concatenate([[0], np.cumsum(np.rint(np.log2(v[falls - 1] / v[falls])).astype(int))])
+    # Halvings within so many points, up to each fall.
+    begin = np.searchsorted(falls, falls - p.within, side="right")
+    # The scale grows once a window, also where it is logged too seldom to see it.
+    begin = np.maximum(begin, np.searchsorted(curve.step[falls], curve.step[falls] - window, side="right"))
+    low = (total[1:] - total[begin] >= p.halvings) & (v[falls] <= min(p.part * lowest, p.high))
+    if not low.any() and _longest_low(v[falls[0] : stop], p.floor) < p.floor_points:
+        return None
+    start = int(begin[np.argmax(low)]) if low.any() else 0
+    return _Collapse(int(falls[start]), stop - 1, int(total[-1] - total[start]))
+
+
+def _finding(curve: Series, collapse: _Collapse, p: Parameters) -> Finding:
+    v, first, last = curve.value, collapse.first, collapse.last
+    low = first + int(np.argmin(v[first : last + 1]))
+    before, lowest, halvings = float(v[first - 1]), float(v[low]), collapse.halvings
+    sits = _longest_low(v[first : last + 1], p.floor)
+    critical = sits >= p.floor_points
+    steps = f"{int(curve.step[first]):,}", f"{int(curve.step[low]):,}"
+    en = (
+        f"Loss scale fell from {number(before)} to {number(lowest)} between steps {steps[0]} and {steps[1]}: "
+        f"{halvings:,} halvings, each a skipped step"
+    )
+    zh = (
+        f"loss scale 在第 {steps[0]} 至 {steps[1]} 步从 {number(before)} 降到 {number(lowest)}："
+        f"减半 {halvings:,} 次，每次都跳过一步更新"
+    )
+    if critical:
+        en, zh = en + f"; it sits at its floor for {sits:,} points", zh + f"；并在下限停留 {sits:,} 个记录点"
+    return curve.finding(
+        RULE.id,
+        "critical" if critical else "warning",
+        (first, last if critical else low, low),
+        Text(en + ".", zh + "。"),
+        _ADVICE["collapse"],
+        {"before": before, "lowest": lowest, "halvings": halvings, "floor_points": sits},
+    )
 
 
 def settling(v: Floats, unchanged: int, low: float) -> Optional[int]:

@@ -8,9 +8,9 @@ sigma_iqr of the last 64 blocks of 32 points, which 128 points alone do not know
 highest point over the median of the four blocks before): the run has shown its tail. Where the median of the
 last whole block is under the window's lower quartile, and 2 s under its median, the loss has just fallen: then
 that block is the window. Points with at most 16 others between them are one spike. It has recovered when a
-5-point median falls under m + max(2 s m, a quarter of the peak's excess) within max(50 points, 1 % of the
-points so far). Warning when it recovers, or still may; info ("level shift") when it does not:
-`loss_divergence` judges what follows.
+5-point median falls under m + max(2 s m, a quarter of the excess of the highest point so far) within max(50
+points, 1 % of the points so far). The peak is the highest point until it has, or until then. Warning when it
+recovers, or still may; info ("level shift") when it does not: `loss_divergence` judges what follows.
 
 Source: measured definition of this project; the tail terms keep heavy-tailed noise quiet.
 
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Optional
 
 import numpy as np
 
@@ -144,66 +145,86 @@ def _excursions(levels: BlockLevels, noise: Floats) -> Floats:
     return out
 
 
-def _spike(run: RunSeries, loss: Series, first: int, last: int, m: float, s: float, p: Parameters) -> Finding:
-    x = loss.value
-    peak = first + int(np.argmax(x[first : last + 1]))
-    excess = float(x[peak]) - m
+@dataclasses.dataclass(frozen=True)
+class _Course:
+    """How a spike went on.
+
+    Attributes:
+      peak: its highest point.
+      back: the point at which it had come back; None where it has not.
+      pending: whether it may still come back in time.
+    """
+
+    peak: int
+    back: Optional[int]
+    pending: bool
+
+
+def _course(x: Floats, first: int, last: int, m: float, s: float, p: Parameters) -> _Course:
+    jump = first + int(np.argmax(x[first : last + 1]))
     horizon = max(p.recovery, (first + 1) // 100)
-    after = x[peak + 1 : max(peak, last) + 1 + horizon + 5]
-    recovered_at = None
+    after = x[jump + 1 : last + 1 + horizon + 5]
+    back = None
     if len(after) >= 5:
-        medians = np.median(np.lib.stride_tricks.sliding_window_view(after, 5), axis=1)
-        back = np.flatnonzero(medians < m + max(2 * s * m, excess / 4))
-        recovered_at = peak + 5 + int(back[0]) if len(back) else None
-    pending = recovered_at is None and len(after) < horizon
+        windows = np.lib.stride_tricks.sliding_window_view(after, 5)
+        highest = np.maximum.accumulate(x[jump : jump + len(windows)])
+        under = np.median(windows, axis=1) < m + np.maximum(2 * s * m, (highest - m) / 4)
+        under &= windows.max(axis=1) <= highest  # else it is still on its way up
+        back = jump + 5 + int(np.argmax(under)) if under.any() else None
+    seen = x[jump : (jump + len(after) if back is None else back) + 1]
+    return _Course(jump + int(np.argmax(seen)), back, back is None and len(after) < horizon)
+
+
+def _spike(run: RunSeries, loss: Series, first: int, last: int, m: float, s: float, p: Parameters) -> Finding:
+    course = _course(loss.value, first, last, m, s, p)
+    highest = float(loss.value[course.peak])
+    ratio = highest / m
     rose = run.lr_rise(int(loss.step[max(first - WINDOW, 0)]), int(loss.step[first]))
-    ratio = float(x[peak]) / m
-    severity = "warning" if recovered_at is not None or pending else "info"
+    severity = "warning" if course.back is not None or course.pending else "info"
     if rose > 1.5 and ratio < 1.5:
         severity = "info"
-    lingering = _lingering(loss, recovered_at, m, s)
-    step = int(loss.step[peak])
-    en = f"Loss jumped from {number(m)} to {number(float(x[peak]))} ({percent(ratio)}) at step {step:,}"
-    zh = f"损失在第 {step:,} 步从 {number(m)} 跳到 {number(float(x[peak]))}（{percent(ratio)}）"
-    if recovered_at is not None:
-        gone = int(loss.step[recovered_at])
-        en += f" and was back by step {gone:,}"
-        zh += f"，第 {gone:,} 步恢复"
-        if lingering > 1:
-            en += f", lingering {percent(lingering)}"
-            zh += f"，但仍偏高 {percent(lingering)}"
-    elif pending:
-        en += ", and is not back yet"
-        zh += "，尚未恢复"
-    else:
-        en += " and stayed: a level shift"
-        zh += "，之后没有回落：整体水平移动"
-    if rose > 1.5:
-        en += "; the learning rate rose just before"
-        zh += "；此前学习率刚刚升高"
+    lingering = _lingering(loss, course.back, m, s)
     return loss.finding(
-        "loss_spike",
+        RULE.id,
         severity,
-        (first, last if recovered_at is None else max(last, recovered_at), peak),
-        Text(en + ".", zh + "。"),
-        _ADVICE["spike" if recovered_at is not None or pending else "shift"],
+        (first, max(last, course.peak if course.back is None else course.back), course.peak),
+        _sentence(loss, course, m, lingering, rose),
+        _ADVICE["shift" if course.back is None and not course.pending else "spike"],
         {
             "before": m,
-            "peak": float(x[peak]),
+            "peak": highest,
             "ratio": ratio,
             "sigmas": math.log(ratio) / s,
-            "recovered": recovered_at is not None,
+            "recovered": course.back is not None,
             "lingering": lingering,
             "lr_rose": rose,
         },
     )
 
 
-def _lingering(loss: Series, recovered_at: object, m: float, s: float) -> float:
+def _sentence(loss: Series, course: _Course, m: float, lingering: float, lr_rose: float) -> Text:
+    highest, step = float(loss.value[course.peak]), f"{int(loss.step[course.peak]):,}"
+    en = f"Loss jumped from {number(m)} to {number(highest)} ({percent(highest / m)}) at step {step}"
+    zh = f"损失在第 {step} 步从 {number(m)} 跳到 {number(highest)}（{percent(highest / m)}）"
+    if course.back is not None:
+        gone = f"{int(loss.step[course.back]):,}"
+        en, zh = en + f" and was back by step {gone}", zh + f"，第 {gone} 步恢复"
+        if lingering > 1:
+            en, zh = en + f", lingering {percent(lingering)}", zh + f"，但仍偏高 {percent(lingering)}"
+    elif course.pending:
+        en, zh = en + ", and is not back yet", zh + "，尚未恢复"
+    else:
+        en, zh = en + " and stayed: a level shift", zh + "，之后没有回落：整体水平移动"
+    if lr_rose > 1.5:
+        en, zh = en + "; the learning rate rose just before", zh + "；此前学习率刚刚升高"
+    return Text(en + ".", zh + "。")
+
+
+def _lingering(loss: Series, back: Optional[int], m: float, s: float) -> float:
     """The level behind the spike over the level before, where it settles higher; else 1."""
-    if not isinstance(recovered_at, int):
+    if back is None:
         return 1.0
-    settled = loss.value[recovered_at + 32 : recovered_at + 96]
+    settled = loss.value[back + 32 : back + 96]
     if len(settled) < 16:
         return 1.0
     level = float(np.median(settled))

@@ -3,7 +3,9 @@
 Definition: points of the current curve that are NaN, +Inf or -Inf. For the loss: critical if three or
 more follow one another or the curve never comes back, else warning. For the grad norm: critical for
 stretches of three points and more, or that never come back, unless the loss scaler skipped each of their
-steps; the other points are info. Where the loss was not logged at those steps, the message says so.
+steps; the other points are info. The newest one or two points of a run that goes on may yet come back: until
+a third follows, or the run ends or falls silent (for 30 minutes and 10 of its own intervals), they count as if
+they had. Where the loss was not logged at those steps, the message says so.
 
 Source: measured definition of this project.
 
@@ -67,7 +69,8 @@ def non_finite(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fi
 def _of_loss(run: RunSeries, loss: Series, p: Parameters) -> list[Finding]:
     bad = ~np.isfinite(loss.value)
     lasting = any(last - first + 1 >= p.stretch for first, last in stretches(bad))
-    return [_finding(run, loss, bad, "critical" if lasting or bad[-1] else "warning", False)]
+    over = bool(bad[-1]) and not run.running
+    return [_finding(run, loss, bad, "critical" if lasting or over else "warning", False)]
 
 
 def _of_norm(run: RunSeries, norm: Series, p: Parameters) -> list[Finding]:
@@ -78,7 +81,8 @@ def _of_norm(run: RunSeries, norm: Series, p: Parameters) -> list[Finding]:
         skipped = np.zeros(len(norm), bool)
     severe = np.zeros(len(norm), bool)
     for first, last in stretches(bad):
-        lasting = last - first + 1 >= p.stretch or last == len(norm) - 1
+        over = last == len(norm) - 1 and not run.running
+        lasting = last - first + 1 >= p.stretch or over
         severe[first : last + 1] = lasting and not skipped[first : last + 1].all()
     mild = bad & ~severe
     found = []
@@ -96,7 +100,7 @@ def _finding(run: RunSeries, curve: Series, bad: Mask, severity: str, skipped: b
         RULE.id,
         severity,
         (at[0], at[-1], at[0]),
-        _sentence(curve, bad, skipped, unlogged),
+        _sentence(curve, bad, skipped, unlogged, run.running),
         _ADVICE[curve.role],
         {
             "points": len(at),
@@ -109,7 +113,7 @@ def _finding(run: RunSeries, curve: Series, bad: Mask, severity: str, skipped: b
     )
 
 
-def _sentence(curve: Series, bad: Mask, skipped: bool, unlogged: int) -> Text:
+def _sentence(curve: Series, bad: Mask, skipped: bool, unlogged: int, running: bool) -> Text:
     value, step = curve.value[bad], curve.step[bad]
     points, of = len(value), len(curve)
     named = {"NaN": np.isnan(value), "+Inf": value == np.inf, "-Inf": value == -np.inf}
@@ -125,7 +129,7 @@ def _sentence(curve: Series, bad: Mask, skipped: bool, unlogged: int) -> Text:
     if skipped:
         en, zh = en + ", where the loss scaler skipped the update", zh + "，这些步已被 loss scaler 跳过"
     elif bad[-1]:
-        en, zh = en + ", and has not come back", zh + "，且未恢复"
+        en, zh = en + f", and has not come back{' yet' if running else ''}", zh + f"，{'尚' if running else '且'}未恢复"
     if unlogged:
         en += f"; the loss was not logged at {unlogged:,} of them"
         zh += f"；其中 {unlogged:,} 步没有记录损失"

@@ -4,21 +4,20 @@ Definition: no record for max(30 minutes, 10 times the median time between point
 said that it ended. Warning for a run of this package's writers, which would have said so; info for
 another, and for a log that was last written more than a day ago.
 
-Source: the same bounds as the run's status in the listing.
+Source: the same bounds as the run's status in the tab's list of runs.
 
-Quiet when: the run ended; the current time is unknown; another framework's log older than a day. In the tab it
-is the run's status, not a finding.
+Quiet when: the run ended; the current time is unknown; another framework's log older than a day.
 """
 
 from __future__ import annotations
 
 import dataclasses
-
-import numpy as np
+import datetime
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.series import RunSeries
+from tb_mindformers_plugin.health.series import RunSeries, leading
+from tb_mindformers_plugin.runs import silence
 
 _ADVICE = {
     "stalled": Text(
@@ -38,13 +37,14 @@ class Parameters:
       intervals: least silence, in times between points.
     """
 
-    seconds: float = 1800.0
-    intervals: float = 10.0
+    seconds: float = silence.SECONDS
+    intervals: float = silence.INTERVALS
 
 
 def stalled(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:
     """Returns at most one finding, at the last point.
 
+    >>> import numpy as np
     >>> from tb_mindformers_plugin.health.series import of_arrays
     >>> from tb_mindformers_plugin.metadata import RunManifest
     >>> loss = (np.arange(100), 1e9 + np.arange(100), np.ones(100))
@@ -53,25 +53,23 @@ def stalled(run: RunSeries, parameters: Parameters = Parameters()) -> list[Findi
     """
     if run.now is None or run.ended or run.last_wall is None or not run.curves:
         return []
-    curve = run.curves.get("loss") or max(run.curves.values(), key=len)
-    gaps = np.diff(curve.wall)
-    gaps = gaps[np.isfinite(gaps)]
-    usual = float(np.median(gaps)) if len(gaps) else 0.0
+    curve = leading(run.curves)
+    usual = silence.usual_interval(curve.wall)
     silent = run.now - run.last_wall
     archived = silent > _DAY
     if silent <= max(parameters.seconds, parameters.intervals * usual) or (archived and not run.has_manifest):
         return []
     last = len(curve) - 1
     step = int(curve.step[last])
-    for_en, for_zh = _duration(silent)
+    since = _date(run.last_wall)
     return [
         curve.finding(
             RULE.id,
             "warning" if run.has_manifest and not archived else "info",
             (last, last, last),
             Text(
-                f"No record for {for_en} since step {step:,}, and the run has not said that it ended.",
-                f"自第 {step:,} 步起已 {for_zh}没有新记录，且训练没有结束标记。",
+                f"No record since step {step:,}{since.en}, and the run has not said that it ended.",
+                f"自第 {step:,} 步{since.zh}起没有新记录，且训练没有结束标记。",
             ),
             _ADVICE["stalled"],
             {"silent_seconds": silent, "usual_seconds": usual, "archived": archived},
@@ -79,12 +77,13 @@ def stalled(run: RunSeries, parameters: Parameters = Parameters()) -> list[Findi
     ]
 
 
-def _duration(seconds: float) -> tuple[str, str]:
-    if seconds >= 2 * _DAY:
-        return f"{seconds / _DAY:.0f} days", f"{seconds / _DAY:.0f} 天"
-    if seconds >= 2 * 3600:
-        return f"{seconds / 3600:.0f} hours", f"{seconds / 3600:.0f} 小时"
-    return f"{seconds / 60:.0f} minutes", f"{seconds / 60:.0f} 分钟"
+def _date(seconds: float) -> Text:
+    """When that was: it stays true for as long as the run is silent."""
+    try:
+        at = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    except (OverflowError, OSError, ValueError):  # what a file says of its times may be anything
+        return Text("", "")
+    return Text(f" ({at})", f"（{at}）")
 
 
 RULE = Rule(

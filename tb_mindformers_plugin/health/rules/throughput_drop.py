@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Iterator, Optional, Tuple
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import AnyPoints, Part
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import blocks, levels, sigma_iqr, stretches
-from tb_mindformers_plugin.health.series import Floats, RunSeries
+from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
 from tb_mindformers_plugin.language import number
 
 _ADVICE = {
@@ -60,6 +61,8 @@ class Parameters:
 
 _BLOCK = 10
 _HISTORY = 400
+# Blocks that the best speed is the median of.
+_BEST = 4
 
 
 def throughput_drop(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:
@@ -70,77 +73,128 @@ def throughput_drop(run: RunSeries, parameters: Parameters = Parameters()) -> li
     >>> found.severity, found.first_step
     ('warning', 500)
     """
-    p = parameters
+    pace = _pace(run, parameters)
+    if pace is None:
+        return []
+    return [_finding(pace, drop, parameters) for drop in _drops(pace, parameters)]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Pace:
+    """Speed, in blocks of 10 points.
+
+    Attributes:
+      curve: what it is told by, without the beginning.
+      timed: whether that is the time of a step.
+      unit: the speed that counts as 1, so that no sum of two overflows.
+      median, sigma: (k,) of the blocks.
+    """
+
+    curve: Series
+    timed: bool
+    unit: float
+    median: Floats
+    sigma: Floats
+
+    def as_logged(self, speed: float) -> float:
+        """A speed in the terms of the curve."""
+        return 1 / speed / self.unit if self.timed else speed * self.unit
+
+
+def _pace(run: RunSeries, p: Parameters) -> Optional[_Pace]:
     curve = run.finite("throughput")
     timed = curve is None
     if curve is None:
         curve = run.finite("step_time")
     if curve is None:
-        return []
+        return None
     curve = curve.picked(curve.value > 0)
     curve = curve.picked(slice(p.skip, None))
     if len(curve) < 8 * _BLOCK:
-        return []
+        return None
     speed = 1 / curve.value if timed else curve.value
     unit = float(speed.max())
-    speed = speed / unit  # no sum of two overflows
-    m, s = levels(blocks(speed, _BLOCK))
-    if not (m[1:] < p.part * np.maximum.accumulate(m)[:-1]).any():
-        return []
-    four = np.median(np.lib.stride_tricks.sliding_window_view(m, 4), axis=1)
-    sigma = np.median(np.lib.stride_tricks.sliding_window_view(s, 4), axis=1)
-    best = np.maximum.accumulate(four)
-    at = np.maximum.accumulate(np.where(four == best, np.arange(len(four)), 0))
-    # ref of block b is what was best before it.
-    b = np.arange(4, len(m))
-    ref, noise = best[b - 4], np.maximum(sigma[at[b - 4]], sigma[b - 3])
-    slow = (m[b] < p.part * ref) & (ref - m[b] > p.errors * noise / math.sqrt(_BLOCK))
-    found = []
-    for first, last in stretches(slow, bridge=1):
-        if (last - first + 1) * _BLOCK < p.points:
-            continue
-        within = m[b[first] : b[last] + 1]
-        before = m[max(int(b[first]) - _HISTORY, 0) : int(b[first])]
+    return _Pace(curve, timed, unit, *levels(blocks(speed / unit, _BLOCK)))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Drop:
+    """First and last slow block, and the speed as it was before."""
+
+    first: int
+    last: int
+    usual: float
+
+
+def _drops(pace: _Pace, p: Parameters) -> Iterator[_Drop]:
+    m = pace.median
+    for first, last in _slow(pace, p):
+        before = m[max(first - _HISTORY, 0) : first]
         usual = float(np.median(before))
         least = min(p.part * usual, usual - p.sigmas * sigma_iqr(before))
         # Judged when there are enough points, and whenever there are twice as many.
-        fewest = -(-p.points // _BLOCK)
+        within, fewest = m[first : last + 1], _fewest_blocks(p)
         lengths = [fewest << k for k in range(len(within).bit_length()) if fewest << k <= len(within)]
-        if all(float(np.median(within[:length])) > least for length in lengths):
-            continue
-        now = float(np.median(within))
-        on = last >= len(slow) - 2
-        points = (last - first + 1) * _BLOCK
-        long = points >= max(p.warning_points, p.warning_part * (int(b[last]) + 1) * _BLOCK)
-        begin = _contrast(m[: int(b[first]) + fewest], int(b[first])) * _BLOCK
-        end = len(curve) - 1 if on else min((int(b[last]) + 1) * _BLOCK, len(curve)) - 1
-        if begin >= end:
-            begin = int(b[first]) * _BLOCK
-        step = int(curve.step[begin])
-        fall = 1 - now / usual
-        ends = (
-            ("; it is still slow", "，仍未恢复")
-            if on
-            else (f" until step {int(curve.step[end]):,}", f"，持续到第 {int(curve.step[end]):,} 步")
-        )
-        was, became = (1 / usual / unit, 1 / now / unit) if timed else (usual * unit, now * unit)
-        what = ("Steps take", "每步耗时") if timed else ("Throughput is", "吞吐量为")
-        found.append(
-            curve.finding(
-                RULE.id,
-                "warning" if on or long else "info",
-                (begin, end, int(b[first + int(np.argmin(m[b[first] : b[last] + 1]))]) * _BLOCK),
-                Text(
-                    f"Training is {fall:.0%} slower from step {step:,} on{ends[0]}. {what[0]} {number(became)}, was "
-                    f"{number(was)}.",
-                    f"训练从第 {step:,} 步起变慢 {fall:.0%}{ends[1]}。{what[1]} {number(became)}，此前"
-                    f"为 {number(was)}。",
-                ),
-                _ADVICE["slow"],
-                {"before": was, "now": became, "fall": fall, "still_on": on},
-            )
-        )
-    return found
+        if any(float(np.median(within[:length])) <= least for length in lengths):
+            yield _Drop(first, last, usual)
+
+
+def _slow(pace: _Pace, p: Parameters) -> list[Tuple[int, int]]:
+    """First and last block of each long stretch that is slower than the best before it."""
+    m = pace.median
+    if not (m[1:] < p.part * np.maximum.accumulate(m)[:-1]).any():
+        return []
+    four, sigma = (
+        np.median(np.lib.stride_tricks.sliding_window_view(of_blocks, _BEST), axis=1) for of_blocks in (m, pace.sigma)
+    )
+    best = np.maximum.accumulate(four)
+    at = np.maximum.accumulate(np.where(four == best, np.arange(len(four)), 0))
+    # What was best before each block, and how noisy that was.
+    b = np.arange(_BEST, len(m))
+    ref, noise = best[b - _BEST], np.maximum(sigma[at[b - _BEST]], sigma[b - _BEST + 1])
+    slow = (m[b] < p.part * ref) & (ref - m[b] > p.errors * noise / math.sqrt(_BLOCK))
+    return [
+        (first + _BEST, last + _BEST)
+        for first, last in stretches(slow, bridge=1)
+        if (last - first + 1) * _BLOCK >= p.points
+    ]
+
+
+def _fewest_blocks(p: Parameters) -> int:
+    return -(-p.points // _BLOCK)
+
+
+def _finding(pace: _Pace, drop: _Drop, p: Parameters) -> Finding:
+    m, first, last = pace.median, drop.first, drop.last
+    on = last >= len(m) - 2
+    long = (last - first + 1) * _BLOCK >= max(p.warning_points, p.warning_part * (last + 1) * _BLOCK)
+    begin = _contrast(m[: first + _fewest_blocks(p)], first) * _BLOCK
+    end = len(pace.curve) - 1 if on else min((last + 1) * _BLOCK, len(pace.curve)) - 1
+    if begin >= end:
+        begin = first * _BLOCK
+    now = float(np.median(m[first : last + 1]))
+    fall, was, became = 1 - now / drop.usual, pace.as_logged(drop.usual), pace.as_logged(now)
+    return pace.curve.finding(
+        RULE.id,
+        "warning" if on or long else "info",
+        (begin, end, (first + int(np.argmin(m[first : last + 1]))) * _BLOCK),
+        _sentence(pace, begin, None if on else end, fall, was, became),
+        _ADVICE["slow"],
+        {"before": was, "now": became, "fall": fall, "still_on": on},
+    )
+
+
+def _sentence(pace: _Pace, begin: int, end: Optional[int], fall: float, was: float, became: float) -> Text:
+    step = f"{int(pace.curve.step[begin]):,}"
+    ends = Text("; it is still slow", "，仍未恢复")
+    if end is not None:
+        until = f"{int(pace.curve.step[end]):,}"
+        ends = Text(f" until step {until}", f"，持续到第 {until} 步")
+    what = Text("Steps take", "每步耗时") if pace.timed else Text("Throughput is", "吞吐量为")
+    return Text(
+        f"Training is {fall:.0%} slower from step {step} on{ends.en}. {what.en} {number(became)}, was {number(was)}.",
+        f"训练从第 {step} 步起变慢 {fall:.0%}{ends.zh}。{what.zh} {number(became)}，此前为 {number(was)}。",
+    )
 
 
 def _contrast(m: Floats, first: int) -> int:
