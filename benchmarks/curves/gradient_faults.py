@@ -50,6 +50,29 @@ def _grad_explosion_and_loss(run: Draft) -> Optional[Fault]:
     return made("grad_explosion_and_loss", onset, run.points, strength, rules, excused)
 
 
+@fault(RATIO, ["grad_norm"])
+def _grad_explosion_climbing(run: Draft) -> Optional[Fault]:
+    """It climbs to 15x and more within 5 to 20 points; then the loss leaves its level, or is lost."""
+    rng, onset = run.rng, run.onset(left=150)
+    if onset is None or overflows(run, onset):
+        return None
+    times, length = log_uniform(rng, 15, 3000), int(rng.integers(5, 21))
+    up = onset + length
+    explode(run, onset, up, 1.0)
+    run.norm[onset:up] *= times ** (np.arange(1, length + 1) / length)
+    lost = rng.random() < 0.5
+    if lost:
+        run.extra[up:] = np.nan
+        run.norm[up:] = np.nan
+    else:
+        run.mean = run.mean * (1 + max(0.4, 8 * run.sigma[onset]) * fading_out(run.from_(up), 50.0 * run.points))
+        run.norm[up:] *= times
+    strength = f"{times:.0f}x in {length} points, the loss {'is lost' if lost else 'leaves its level'}"
+    rules = ["grad_explosion"] if lost else ["grad_explosion", "loss_spike", "loss_divergence"]
+    excused = ["non_finite"] if lost else ["loss_spike", "loss_divergence", "clip_saturation"]
+    return made("grad_explosion_climbing", onset, run.points, strength, rules, excused)
+
+
 @fault(("pretraining", "fine-tuning", "classification"), ["grad_norm"])
 def _grad_vanishing(run: Draft) -> Optional[Fault]:
     """The gradients all but vanish, and with them all progress."""

@@ -85,6 +85,17 @@ def test_a_run_that_falls_silent_is_told_of(tmp_path, asked):
         assert of(soon, store, at + 61) == [("stalled", "warning")]
 
 
+def test_a_last_point_without_a_number_is_judged_anew_when_the_run_is_silent(tmp_path, asked):
+    with HealthWriter(tmp_path) as writer:
+        for step in range(100):
+            writer.log(step, loss=3.0 if step < 99 else float("nan"), wall_time=BEGAN + step)
+        store, diagnoses = open_logdir(str(tmp_path)), Diagnoses(changed([parse_setting("stalled=off")]))
+        writer.flush()
+        for silent, severity in ((1, "warning"), (1700, "warning"), (1900, "critical"), (10**6, "critical")):
+            assert of(diagnoses, store, BEGAN + 99 + silent) == [("non_finite", severity)]
+        assert len(asked) == 2
+
+
 def test_several_threads_diagnose_a_run_once(tmp_path, asked):
     event_bytes.write(tmp_path / "run", *(event_bytes.scalars(step, loss=2.0) for step in range(10)))
     store, diagnoses = open_logdir(str(tmp_path)), Diagnoses()

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
-from tb_mindformers_plugin.health import Finding, verdict
+from tb_mindformers_plugin.health import Finding, diagnose, verdict
 from tb_mindformers_plugin.health.rules.non_finite import non_finite
 from tb_mindformers_plugin.health.series import of_arrays, of_run, of_values
 from tb_mindformers_plugin.runs import open_logdir
 from tb_mindformers_plugin.writer import HealthWriter
 
 NAN, INF = np.nan, np.inf
+# Later than anything that the writers say of themselves.
+BEGAN = time.time() + 1e6
 
 
 def find(values, role="loss", skipped=None):
@@ -33,6 +37,37 @@ def find(values, role="loss", skipped=None):
 )
 def test_severity(values, role, severity):
     assert find(values, role).severity == severity
+
+
+@pytest.mark.parametrize(("role", "mild"), [("loss", "warning"), ("grad_norm", "info")])
+def test_the_newest_points_of_a_run_that_goes_on_may_come_back(role, mild):
+    def severity(values, silent):
+        steps = np.arange(float(len(values)))
+        run = of_arrays({role: (steps, 1e9 + steps, np.array(values))}, now=1e9 + len(values) + silent)
+        return verdict(non_finite(run))
+
+    for values in ([1, 1, NAN], [1, NAN, INF], [1, NAN, 1, NAN]):
+        assert severity(values, 60) == severity(values, 1700) == mild
+        assert severity(values, 1900) == "critical"
+    assert severity([1, NAN, NAN, NAN], 1) == "critical"
+    for values in ([1, NAN, 1], [1, NAN, NAN, 1]):
+        assert severity(values, 1) == severity(values, 1e6) == mild
+
+
+def test_the_newest_point_of_a_log(tmp_path):
+    with HealthWriter(tmp_path / "run") as writer:
+        for step in range(10):
+            writer.log(step, loss=1.0 if step < 9 else NAN, wall_time=BEGAN + step)
+        writer.flush()
+        (going,) = open_logdir(str(tmp_path)).load(["run"]).values()
+        assert [f.severity for f in diagnose(going, now=BEGAN + 20)] == ["warning"]
+        assert {f.rule: f.severity for f in diagnose(going, now=BEGAN + 20_000)} == {
+            "non_finite": "critical",
+            "stalled": "warning",
+        }
+        assert [f.severity for f in diagnose(going)] == ["critical"]  # a log without a clock is a whole
+    (ended,) = open_logdir(str(tmp_path)).load(["run"]).values()
+    assert [f.severity for f in diagnose(ended, now=BEGAN + 20)] == ["critical"]
 
 
 @pytest.mark.parametrize("values", [[], [1], [0, 0, 0], [1e38, -1e38]])

@@ -81,6 +81,28 @@ def test_spike_that_lingers():
     assert "lingering +" in found.message
 
 
+@pytest.mark.parametrize("seen", [1501, 1505, 1530])
+def test_the_peak_of_a_spike_is_that_of_its_stretch(seen):
+    loss = spiked()
+    loss[1500:1530] *= np.linspace(1, 3, 30)  # the first points are in the window of the later ones
+    (found,) = find("loss_spike", loss=loss[:seen])
+    assert found.severity == "warning"
+    assert (found.evidence["recovered"], found.evidence["peak"]) == (False, pytest.approx(loss[1500:seen].max()))
+    (found,) = find("loss_spike", loss=loss)
+    assert (found.first_step, found.peak_step) == (1500, 1500 + int(np.argmax(loss[1500:1530])))
+    assert found.evidence["recovered"]
+    assert found.last_step > found.peak_step
+
+
+def test_a_shift_that_goes_on_rising_is_told_with_its_peak():
+    loss = healthy.level(sigma=0.01)
+    loss[1000:1040] *= np.linspace(1.5, 4, 40)
+    loss[1040:] *= 4
+    (found,) = find("loss_spike", loss=loss)
+    assert found.severity == "info"
+    assert found.evidence["ratio"] == pytest.approx(4, rel=0.05)
+
+
 def test_a_shift_of_level_is_no_warning():
     loss = healthy.level()
     loss[1000:] *= 1.5
@@ -239,6 +261,65 @@ def test_explosion():
     assert worst(find("grad_explosion", grad_norm=exploded(20), loss=gone)) == ["critical"]
     up = np.where(np.arange(3000) > 1500, 2 * loss, loss)
     assert worst(find("grad_explosion", grad_norm=exploded(20), loss=up)) == ["critical"]
+
+
+def climbing(steps, times, n=3000, at=1500, then=None, seed=1):
+    """A norm that climbs to so many times its level within so many steps, and what it does then."""
+    norm = healthy.grad_norm(n, seed=seed)
+    norm[at : at + steps] *= times ** (np.arange(1, steps + 1) / steps)
+    norm[at + steps :] *= 1 if then is None else then
+    return norm
+
+
+@pytest.mark.parametrize("steps", [5, 10, 20])
+@pytest.mark.parametrize("times", [16, 40, 1000])
+def test_a_climb_of_some_steps_is_an_explosion(steps, times):
+    gone, loss = np.arange(3000) >= 1500 + steps, healthy.loss()
+    lost = np.where(gone, NAN, loss)
+    norm = climbing(steps, times, then=NAN)
+    (found,) = find("grad_explosion", grad_norm=norm, loss=lost)
+    assert found.severity == "critical"
+    assert 1500 <= found.first_step < 1500 + steps
+    assert found.evidence["ratio"] > 10
+    assert re.search(r"(climbed|jumped) from .* and the loss became NaN or infinite", found.message)
+    # As it is seen while it happens: told before the climb is over, and known by the same step ever after.
+    for n in range(1500 + steps, 1700, 40):
+        early = find("grad_explosion", grad_norm=norm[:n], loss=lost[:n])
+        assert [f.first_step for f in early] == [found.first_step]
+    (found,) = find("grad_explosion", grad_norm=climbing(steps, times, then=times), loss=np.where(gone, 2 * loss, loss))
+    assert found.severity == "critical"
+    (found,) = find("grad_explosion", grad_norm=climbing(steps, times, then=np.inf), loss=loss)
+    assert found.severity in ("critical", "warning") or "jumped" in found.message
+    # Without consequences it is as grave as a jump of that height.
+    (found,) = find("grad_explosion", grad_norm=climbing(steps, times), loss=loss)
+    assert found.severity == ("info" if times < 30 else "warning") or times == 40
+
+
+def test_a_climb_is_told_from_where_it_began():
+    (found,) = find("grad_explosion", grad_norm=climbing(20, 40), loss=healthy.loss())
+    assert found.first_step in range(1500, 1507)
+    assert found.message.startswith("Grad norm climbed from ")
+    assert f"between steps {found.first_step:,} and {found.peak_step:,}" in found.message
+    assert found.evidence["climbed_steps"] == found.peak_step - found.first_step
+
+
+@pytest.mark.parametrize("n", [400, 3000])
+def test_quiet_climbs(n):
+    t, noise = np.arange(n), healthy.grad_norm(n)
+    loss = healthy.loss(n)
+    warming = noise * np.exp(np.minimum(t / 150, 1) * np.log(40))  # with the learning rate
+    assert find("grad_explosion", grad_norm=warming, loss=loss, lr=np.minimum(t / 150, 1)) == []
+    slow = noise * np.exp(np.minimum(np.maximum(t - n // 2, 0) / 200, 1) * np.log(100))
+    assert find("grad_explosion", grad_norm=slow, loss=loss) == []
+    assert find("grad_explosion", grad_norm=climbing(10, 5, n, n // 2, 5), loss=loss) == []
+    # A restart of the schedule: the gradients and the loss go up with it.
+    again = n // 2
+    lr = 1e-3 * (1 - (t % again) / again)
+    up = np.where(t >= again, 1.3, 1.0)
+    assert worst(find("grad_explosion", grad_norm=climbing(8, 14, n, again, 14), loss=loss * up, lr=lr)) in (
+        [],
+        ["info"],
+    )
 
 
 def test_quiet_explosion():
@@ -443,6 +524,16 @@ def test_quiet_throughput():
     regimes = 1000 * np.repeat(np.exp(healthy.noise(40, 0.3)), 50)
     assert "warning" not in worst(find("throughput_drop", throughput=regimes))
     assert find("throughput_drop", throughput=np.full(60, 5.0)) == []
+
+
+def test_a_run_that_is_silent_for_long_and_says_odd_times():
+    step = np.arange(100)
+    for began in (-1e300, 0.0, 1e9, 1e15):
+        loss = {"loss": (step, began + step, np.ones(100))}
+        for now in (0.0, 1e9, 1e12, 1e18):
+            find("stalled", loss, RunManifest(), now=now)
+    (found,) = find("stalled", {"loss": (step, 1e9 + step, np.ones(100))}, RunManifest(), now=1e9 + 10_000)
+    assert "since step 99 (2001-09-09 01:48 UTC)" in found.message
 
 
 def test_stalled():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,8 +12,15 @@ from tensorboard.plugins import base_plugin
 from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
+from tb_mindformers_plugin.health.diagnoses import Diagnoses
+from tb_mindformers_plugin.http_api.findings import parse_findings_request, run_findings
+from tb_mindformers_plugin.http_api.listing import list_runs
 from tb_mindformers_plugin.plugin import TrainingHealthLoader
+from tb_mindformers_plugin.runs import open_logdir
 from tb_mindformers_plugin.writer import HealthWriter
+
+# Later than anything that the writers say of themselves.
+BEGAN = time.time() + 1e6
 
 
 @pytest.fixture
@@ -66,6 +74,30 @@ def test_chinese(get):
     found = json.loads(get("?run=run&lang=zh").get_data(as_text=True))["findings"]
     assert "损失" in found[0]["message"]
     assert found[0]["advice"].endswith("。")
+
+
+def test_a_run_that_fell_silent(tmp_path):
+    with HealthWriter(tmp_path / "run", {"total_steps": 500}) as writer:
+        for step in range(100):
+            writer.log(step, loss=3.0 - step / 100, wall_time=BEGAN + step)
+        writer.flush()
+        store, diagnoses = open_logdir(str(tmp_path)), Diagnoses()
+        store.refresh()
+
+        def seen(silent):
+            """What the two routes say after so much silence."""
+            now = BEGAN + 99 + silent
+            (run,) = list_runs(store, now, diagnoses)["runs"]
+            found = run_findings(store, diagnoses, parse_findings_request({"run": "run"}), now)["findings"]
+            assert run["notes"][: run["notes_of_findings"]] == [f["message"] for f in found]
+            return run["status"], run["verdict"], [(f["rule"], f["severity"], f["first_step"]) for f in found]
+
+        assert seen(60) == ("running", "ok", [])
+        assert seen(2000) == ("stalled", "warning", [("stalled", "warning", 99)])
+        assert seen(50_000) == ("stalled", "warning", [("stalled", "warning", 99)])
+        assert seen(100_000) == ("stalled", "info", [("stalled", "info", 99)])
+    store.refresh()
+    assert seen(2000)[:2] == ("ended", "ok")
 
 
 @pytest.mark.parametrize(

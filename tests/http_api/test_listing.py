@@ -6,12 +6,17 @@ import json
 import re
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from tensorboard.plugins import base_plugin
 from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
+from tb_mindformers_plugin.health.diagnoses import Diagnoses
+from tb_mindformers_plugin.http_api.findings import parse_findings_request, run_findings
+from tb_mindformers_plugin.http_api.listing import list_runs
 from tb_mindformers_plugin.plugin import TrainingHealthLoader
+from tb_mindformers_plugin.runs import open_logdir
 from tb_mindformers_plugin.writer import HealthWriter
 
 
@@ -47,7 +52,26 @@ def test_findings_are_counted_by_severity_and_come_first_in_the_notes(get):
     assert lost["verdict"] == "critical"
     count = sum(lost["findings"].values())
     assert lost["notes"][0].startswith("Loss was NaN")
+    assert lost["notes_of_findings"] == count
     assert lost["notes"][count:] == ["The training failed at step 200: ValueError: bad batch."]
+
+
+@pytest.mark.parametrize(("language", "words"), [("en", "And 16 more findings."), ("zh", "另有 16 条诊断。")])
+def test_many_findings_are_counted_in_the_notes(tmp_path, language, words):
+    loss = 2 + 0.02 * np.random.default_rng(0).standard_normal(3000)
+    loss[300:2800:100] = 6
+    with HealthWriter(tmp_path / "run") as writer:
+        for step, value in enumerate(loss):
+            writer.log(step, loss=value, wall_time=1e9 + step)
+    store, diagnoses = open_logdir(str(tmp_path)), Diagnoses()
+    (listed,) = list_runs(store, diagnoses=diagnoses, language=language)["runs"]
+    assert listed["findings"]["warning"] == 25
+    assert listed["notes_of_findings"] == 11
+    assert listed["notes"][10:] == [words]
+    asked = parse_findings_request({"run": "run", "lang": language})
+    found = run_findings(store, diagnoses, asked)["findings"]
+    assert len(found) == 26
+    assert [f["message"] for f in found[:10]] == listed["notes"][:10]
 
 
 def test_seconds_per_step_are_those_of_late(get):

@@ -13,7 +13,8 @@ than one per 200 points so far, are one info from then on: the grad norm is heav
 Source: measured definition of this project.
 
 Quiet when: less than ten-fold. Info at steps that a dynamic loss scale skipped, and for a climb below 60 times
-where the learning rate rose more than 1.5 times (a restart of its schedule) and the loss stays finite.
+where the learning rate rose more than 1.5 times from 32 points before it (a restart of its schedule) and the loss
+stays finite.
 """
 
 from __future__ import annotations
@@ -230,8 +231,8 @@ def _severity(run: RunSeries, norm: Series, explosion: _Explosion, peak: int, th
         return "critical"
     ratio = float(norm.value[peak]) / explosion.level
     if explosion.climbed and ratio < p.warning_times:
-        window = int(norm.step[max(first - WINDOW - 2 * BLOCK, 0)])
-        if run.lr_rise(window, int(norm.step[first])) > 1.5:
+        before = int(norm.step[max(explosion.began - BLOCK, 0)])
+        if run.lr_rise(before, int(norm.step[first])) > 1.5:
             return "info"
     if then.risen:
         return "critical"

@@ -19,7 +19,14 @@ from tb_mindformers_plugin.health.rules.loss_spike import Parameters as SpikePar
 from tb_mindformers_plugin.metadata import RunManifest
 
 # Faults that these rules are to find, and healthy runs; runs of up to so many points.
-DRAWN = [*WATCHES, "grad_explosion_and_loss", "non_finite_norm", "loss_oscillation", *FAMILIES]
+DRAWN = [
+    *WATCHES,
+    "grad_explosion_and_loss",
+    "grad_explosion_climbing",
+    "non_finite_norm",
+    "loss_oscillation",
+    *FAMILIES,
+]
 MOST_POINTS = 5000
 
 
