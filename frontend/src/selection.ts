@@ -100,7 +100,14 @@ export function withRanks(runs: readonly RunInfo[]): Map<string, RunInfo> {
         role,
         { ...info, points: null, last_value: null },
       ]);
-      const unread = { verdict: null, findings: null, notes: [], notes_of_findings: 0, missing: [], ranks: [] };
+      const unread = {
+        verdict: null,
+        findings: null,
+        notes: [],
+        notes_of_findings: 0,
+        missing: [],
+        ranks: [],
+      };
       if (rank !== run.run) all.set(rank, { ...run, ...unread, run: rank, roles: Object.fromEntries(roles) });
     }
   }

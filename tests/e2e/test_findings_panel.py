@@ -72,7 +72,7 @@ def test_worst_first_with_advice_on_demand(open_tab, base):
     assert {row.get_attribute("data-run") for row in rows.all()} == {"spiky", "lost"}
     spike = tab.find("finding", run="spiky", rule="loss_spike")
     assert "step 70" in spike.locator('[data-testid="finding-message"]').inner_text()
-    assert spike.locator('[data-testid="finding-steps"]').inner_text() == "700 – 706"
+    assert spike.locator('[data-testid="finding-steps"]').inner_text() == "700 – 707"
     assert spike.locator('[data-testid="finding-advice"]').count() == 0
     spike.locator('[data-testid="finding-advice-toggle"]').click()
     assert spike.locator('[data-testid="finding-advice"]').inner_text().startswith("Try:")

@@ -36,9 +36,9 @@ def print_report(console: Console, report: RunReport, lang: str) -> None:
             parts.append(f"{words.in_language(lang)} {score:.2g} %")
     told = f"  [dim]{(', ' if english else '，').join(parts)}[/]" if parts else ""
     console.print(f"[bold]{escape(report.run)}[/]  {severity(report.verdict or '', lang)}{told}")
-    drawn = list(zip(report.findings, report.sparklines))
-    told, left = few_of_each(drawn, lambda one: (one[0]["severity"], one[0]["rule"]))
-    for finding, line in told:
+    drawn = zip(report.findings, report.sparklines)
+    shown, left = few_of_each(drawn, lambda one: (one[0]["severity"], one[0]["rule"]))
+    for finding, line in shown:
         console.print(f"  {severity(finding['severity'], lang)}  {escape(finding['rule'])}  {steps(finding, lang)}")
         print_details(console, finding, line)
     for (level, rule), count in left.items():

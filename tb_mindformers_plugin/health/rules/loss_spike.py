@@ -7,10 +7,10 @@ sigma_iqr of the last 64 blocks of 32 points, which 128 points alone do not know
 15 s it must also be 1.1 times as many s out as the second-largest excursion of the run so far (of a block's
 highest point over the median of the four blocks before): the run has shown its tail. Where the median of the
 last whole block is under the window's lower quartile, and 2 s under its median, the loss has just fallen: then
-that block is the window. Points with at most 16 others between them are one spike. It has recovered when a
-5-point median falls under m + max(2 s m, a quarter of the excess of the highest point so far) within max(50
-points, 1 % of the points so far). The peak is the highest point until it has, or until then. Warning when it
-recovers, or still may; info ("level shift") when it does not: `loss_divergence` judges what follows.
+that block is the window. Points with at most 16 others between them are one spike. It has recovered when the
+median of 5 points behind the peak, the highest point so far, falls under m + max(2 s m, a quarter of the
+peak's excess) within max(50 points, 1 % of the points so far). Warning when it recovers, or still may; info
+("level shift") when it does not: `loss_divergence` judges what follows.
 
 Source: measured definition of this project; the tail terms keep heavy-tailed noise quiet.
 
