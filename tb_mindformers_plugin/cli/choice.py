@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
+from tb_mindformers_plugin.cli.printable import printable
 from tb_mindformers_plugin.compare import Tolerance
 from tb_mindformers_plugin.health.parameters import ParameterError, parse_setting, read_rules
 from tb_mindformers_plugin.runs.store import Store
@@ -103,5 +104,5 @@ def tracked(names: Sequence[str], doing: str) -> Iterator[str]:
 
 def fail(command: str, message: str) -> NoReturn:
     """Ends the process with status 2."""
-    click.echo(f"tb-health {command}: {message}", err=True)
+    click.echo(printable(f"tb-health {command}: {message}"), err=True)
     sys.exit(2)

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from tb_mindformers_plugin.cli.choice import tolerance_option
-from tb_mindformers_plugin.cli.doctor import escape
+from tb_mindformers_plugin.cli.printable import escape, json_line, printable
 from tb_mindformers_plugin.compare import AlignmentError, Comparison, Tolerance, compare, wording
 from tb_mindformers_plugin.compare.align import AXES
 from tb_mindformers_plugin.language import LANGUAGES, Text, number, share
@@ -88,12 +88,10 @@ def compare_command(
         except AlignmentError as error:
             problems.append(f"{name}: {error}")
     for problem in problems:
-        click.echo(f"tb-health compare: {problem}", err=True)
+        click.echo(printable(f"tb-health compare: {problem}"), err=True)
     if as_json:
         answers = [comparison.to_dict(name, baseline, lang) for name, comparison in found]
-        click.echo(
-            json.dumps({"comparisons": answers, "problems": problems}, allow_nan=False, ensure_ascii=lang == "en")
-        )
+        click.echo(json_line({"comparisons": answers, "problems": problems}, lang))
     else:
         console = Console(highlight=False, soft_wrap=True)
         _print_baseline(console, baseline, reference, role, lang)
@@ -105,7 +103,7 @@ def compare_command(
 
 
 def _fail(message: str) -> None:
-    click.echo(f"tb-health compare: {message}", err=True)
+    click.echo(printable(f"tb-health compare: {message}"), err=True)
     sys.exit(2)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.markup import escape as escape_markup
 
+from tb_mindformers_plugin.cli.printable import escape, printable
 from tb_mindformers_plugin.http_api.listing import list_runs
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs import open_logdir
@@ -26,7 +26,7 @@ def doctor(logdir: str) -> None:
     try:
         store = open_logdir(logdir)
     except OSError as error:
-        click.echo(f"tb-health doctor: {error}", err=True)
+        click.echo(f"tb-health doctor: {printable(str(error))}", err=True)
         sys.exit(2)
     listing = list_runs(store, read_all=True)
     searched = listing["searched"]
@@ -41,7 +41,8 @@ def doctor(logdir: str) -> None:
         console.print()
         told = "by its manifest" if run["source"] == "manifest" else "by the names of its tags"
         console.print(f"[bold]{escape(run['run'])}[/]  {run['status']}, roles known {told}", soft_wrap=True)
-        console.print(escape(_roles(run["roles"])), soft_wrap=True)
+        for line in _roles(run["roles"]):
+            console.print(escape(line), soft_wrap=True)
         for note in run["notes"]:
             console.print(f"  [yellow]![/] {escape(note)}", soft_wrap=True)
         for missing in run["missing"]:
@@ -60,16 +61,11 @@ def doctor(logdir: str) -> None:
         sys.exit(1)
 
 
-def escape(text: str) -> str:
-    """`text` as the terminal can print it, literally: a file name may hold bytes that are no UTF-8."""
-    return escape_markup(text.encode("utf-8", "backslashreplace").decode("utf-8"))
-
-
 def _count(n: int, one: str, many: str = "") -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
-def _roles(roles: dict[str, dict[str, Any]]) -> str:
+def _roles(roles: dict[str, dict[str, Any]]) -> list[str]:
     """The series as lines in columns, which a narrow terminal wraps but never cuts."""
     rows = [("role", "tag", "points", "steps", "last value", "unit")]
     for role, series in roles.items():
@@ -77,7 +73,7 @@ def _roles(roles: dict[str, dict[str, Any]]) -> str:
         rows.append(
             (
                 ROLES[role].title,
-                str(series["tag"]),
+                printable(str(series["tag"])),
                 f"{series['points']:,}",
                 f"{series['first_step']:,}-{series['last_step']:,}",
                 f"{last:.6g}" if isinstance(last, float) else str(last),
@@ -85,4 +81,4 @@ def _roles(roles: dict[str, dict[str, Any]]) -> str:
             )
         )
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join("  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]

@@ -10,7 +10,7 @@ from google.protobuf import json_format, text_format
 from rich.console import Console
 
 from tb_mindformers_plugin.cli.choice import fail, tracked
-from tb_mindformers_plugin.cli.doctor import escape
+from tb_mindformers_plugin.cli.printable import escape
 from tb_mindformers_plugin.layout import LayoutError, place
 from tb_mindformers_plugin.layout.making import Made, Wanted, held, make_layout
 from tb_mindformers_plugin.runs import open_logdir

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import click
 
 from tb_mindformers_plugin import __version__
@@ -18,6 +21,10 @@ from tb_mindformers_plugin.cli.report import report_command
 @click.version_option(__version__, prog_name="tb-health")
 def main() -> None:
     """Training Health for TensorBoard, on the command line."""
+    # A sparkline or a name that the terminal's encoding lacks is no reason to end.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 main.add_command(check)

@@ -52,7 +52,9 @@ class RunContents:
         self.framework = framework
         #: (file name, stretch) that was skipped for being damaged.
         self.damage = [(file.name, damage) for file in self._files for damage in file.damage]
-        #: What could not be read, each a sentence.
+        #: Files that cannot be read at this moment, each a sentence.
+        self.unreadable = [file.unreadable for file in self._files if file.unreadable]
+        #: What else could not be read, each a sentence.
         self.problems = [problem for file in self._files for problem in file.problems]
 
     @property

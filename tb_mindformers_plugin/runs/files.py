@@ -39,6 +39,8 @@ class FileContents:
         self.events: list[HealthEvent] = []
         self.damage: list[Damage] = []
         self.problems: list[str] = []
+        #: Why the file cannot be read at this moment.
+        self.unreadable: Optional[str] = None
         self.last_wall: Optional[float] = None
         self._growing: dict[str, Growing] = {}
         # Shared by all states of the file: each says how many points it is of.
@@ -73,7 +75,7 @@ class FileContents:
         taken.columns, taken._growing = dict(self.columns), dict(self._growing)
         taken.manifests, taken.events = list(self.manifests), list(self.events)
         taken.damage, taken.problems = list(self.damage), list(self.problems)
-        taken.last_wall = self.last_wall
+        taken.last_wall, taken.unreadable = self.last_wall, self.unreadable
         return taken
 
     def with_steps(self, columns: dict[str, Column]) -> FileContents:

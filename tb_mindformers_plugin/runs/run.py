@@ -55,8 +55,7 @@ class _File:
     def snapshot(self) -> FileContents:
         """What the file holds by now, and whether it can be read at this moment."""
         taken = self.contents.snapshot()
-        if self._problem is not None:
-            taken.problems.append(self._problem)
+        taken.unreadable = self._problem
         return taken
 
 
@@ -165,7 +164,7 @@ class Run:
                     contents.add(chunk)
                 except OSError as error:
                     told = True
-                    contents.problems.append(_unreadable(contents.name, error))
+                    contents.unreadable = _unreadable(contents.name, error)
                 if not told:
                     return None
                 found[path] = contents

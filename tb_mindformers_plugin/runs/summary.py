@@ -59,6 +59,7 @@ class RunSummary:
       restarts: steps at which it was taken up again.
       events: its health events but overflows (those are a series as well), in the order of writing.
       notes: what a reader of its curves should know, each a sentence.
+      unreadable: what of it cannot be read at this moment, each a sentence; among the notes, too.
     """
 
     name: str
@@ -76,6 +77,7 @@ class RunSummary:
     restarts: tuple[int, ...]
     events: tuple[HealthEvent, ...]
     notes: tuple[Text, ...]
+    unreadable: tuple[str, ...] = ()
 
 
 def summarise(name: str, contents: RunContents, exact: bool) -> RunSummary:
@@ -98,13 +100,14 @@ def summarise(name: str, contents: RunContents, exact: bool) -> RunSummary:
         restarts=restarts,
         events=tuple(event for event in contents.events if event.kind != "overflow"),
         notes=tuple(_notes(contents)),
+        unreadable=tuple(contents.unreadable),
     )
 
 
 def unreadable(name: str, note: str) -> RunSummary:
     """Returns the summary of a run of which nothing is known but why."""
     contents = RunContents([])
-    return dataclasses.replace(summarise(name, contents, exact=False), notes=(_untranslated(note),))
+    return dataclasses.replace(summarise(name, contents, exact=False), notes=(_untranslated(note),), unreadable=(note,))
 
 
 def _series(contents: RunContents, role: str, exact: bool) -> SeriesSummary:
@@ -139,7 +142,7 @@ def _seconds_per_step(curve: Optional[Segment]) -> Optional[float]:
 
 
 def _notes(contents: RunContents) -> list[Text]:
-    said = [_untranslated(problem) for problem in dict.fromkeys(contents.problems)]
+    said = [_untranslated(problem) for problem in dict.fromkeys([*contents.unreadable, *contents.problems])]
     if len(said) > _MOST_NOTES:
         more = f"{len(said) - _MOST_NOTES:,}"
         said[_MOST_NOTES:] = [Text(f"{more} more problems of this kind.", f"还有 {more} 个同类问题。")]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 
 import command
 import pytest
 from click.testing import CliRunner
 
 from tb_mindformers_plugin.cli.main import main
+from tb_mindformers_plugin.eventfile import EventFile
+from tb_mindformers_plugin.runs import run as run_module
 
 
 def check(*arguments):
@@ -62,6 +66,55 @@ def test_against_a_baseline(logs):
     )
     # Other processes say the same.
     assert json.loads(check(logs, "--baseline", "a good 0", "--json", "--jobs", "2").stdout) == answer
+
+
+def test_names_are_shown_and_not_obeyed(tmp_path):
+    names = ["red \x1b[31m", "two\nlines", "[bold]<b>", "turned \u202e", "🚀 损失", os.fsdecode(b"bytes \xff")]
+    for name in names:
+        command.write(tmp_path / name, [2.0] * 5 + [float("nan")] * 5)
+    for options in ((), ("--jobs", "2")):
+        status, said, complained = command.run(tmp_path, *options)
+        assert (status, complained) == (1, "")
+        for shown in (r"red \x1b[31m", r"two\nlines", "[bold]<b>", r"turned \u202e", "🚀 损失", r"bytes \udcff"):
+            assert f"\n{shown}  critical" in "\n" + said
+        assert not set("\x1b\u202e") & set(said)
+    for lang in ("en", "zh"):
+        _, said, _ = command.run(tmp_path, "--json", "--lang", lang)
+        assert {run["run"] for run in json.loads(said)["runs"]} == set(names)
+
+
+def test_a_terminal_that_cannot_show_it(logs):
+    environment = command.environment(PYTHONIOENCODING="ascii")
+    status, said, complained = command.run(logs / "z lost", "--lang", "zh", env=environment)
+    assert (status, complained) == (1, "")
+    assert r"\u2581" in said  # its sparkline
+
+
+def test_what_cannot_be_read_is_said(tmp_path, monkeypatch):
+    command.many_runs(tmp_path)
+    shutil.copytree(tmp_path / "a good 0", tmp_path / "b")
+    (part,) = (tmp_path / "a good 1").iterdir()
+    shutil.copy(part, part.with_name("events.out.tfevents.9999999999.more"))
+    bad = [*map(str, (tmp_path / "b").iterdir()), str(part.with_name("events.out.tfevents.9999999999.more"))]
+    real = EventFile.read
+
+    def read(self, *arguments):
+        if self.path in bad:
+            raise PermissionError(13, "Permission denied", self.path)
+        return real(self, *arguments)
+
+    monkeypatch.setattr(EventFile, "read", read)
+    monkeypatch.setattr(
+        run_module, "peek", lambda path: (_ for _ in ()).throw(PermissionError(13, "Permission denied"))
+    )
+    done = check(tmp_path)
+    assert done.exit_code == 2
+    assert "a good 0  ok" in done.output
+    assert re.search(r"b was not checked: events\S+ cannot be read: Permission denied", done.stderr)
+    assert re.search(r"a good 1 was checked in part only: events\S+more cannot be read: Permission denied", done.stderr)
+    answer = json.loads(check(tmp_path, "--json").stdout)
+    assert {one["run"] for one in answer["errors"]} == {"b", "a good 1"}
+    assert "b" not in {one["run"] for one in answer["runs"]}
 
 
 @pytest.mark.parametrize(

@@ -387,6 +387,19 @@ def test_quiet_scale(scale):
     assert find("frequent_overflow", loss_scale=scale) == []
 
 
+def test_a_scale_that_falls_by_more_than_halves():
+    """A step is skipped once, however far the scale falls with it."""
+    scale = np.repeat(np.tile([2.0**14, 2.0**4], 40), 5)
+    (found,) = find("frequent_overflow", loss_scale=scale)
+    assert found.evidence["skipped"] == 40
+    assert found.evidence["skipped"] <= found.evidence["of"]
+    fell = np.full(300, 2.0**14)
+    fell[200:] = 4
+    (found,) = find("loss_scale_collapse", loss_scale=fell)
+    assert "skipped" not in found.message
+    assert "at step 200: 12 halvings." in found.message
+
+
 def test_quiet_scale_that_looks_for_its_level():
     scale = np.concatenate([np.tile([2.0**14, 2.0**13], [1])] * 1)
     scale = np.repeat(np.tile([2.0**14, 2.0**13, 2.0**14], 10), 60)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 import time
@@ -16,11 +15,12 @@ from rich.progress import Progress
 from tb_mindformers_plugin.cli.check import report as terminal
 from tb_mindformers_plugin.cli.check.cluster import ClusterError, over_cluster
 from tb_mindformers_plugin.cli.check.ending import Ending
-from tb_mindformers_plugin.cli.check.examine import RunReport, absolute, check_in, check_run
+from tb_mindformers_plugin.cli.check.examine import RunReport, absolute, check_in, check_run, failed
 from tb_mindformers_plugin.cli.check.news import JsonLines, Terminal
 from tb_mindformers_plugin.cli.check.processes import in_turn, over_processes, worthwhile
 from tb_mindformers_plugin.cli.check.watch import watch
 from tb_mindformers_plugin.cli.choice import chosen_runs, rule_options
+from tb_mindformers_plugin.cli.printable import json_line, printable
 from tb_mindformers_plugin.health.diagnoses import Diagnoses
 from tb_mindformers_plugin.health.finding import LANGUAGES, SEVERITIES
 from tb_mindformers_plugin.health.parameters import Change, Parameters, changed
@@ -96,7 +96,7 @@ def check(
             reports = _check(store, parameters, lang, baseline, jobs, scheduler)
             _print(reports, as_json, lang)
             verdicts = [report.verdict for report in reports if report.verdict]
-            errors = len(reports) - len(verdicts)
+            errors = sum(bool(report.error) for report in reports)
     except (OSError, ClusterError) as error:
         _fail(str(error))
     except KeyboardInterrupt:
@@ -125,7 +125,9 @@ def _check(
     jobs: Optional[int],
     scheduler: Optional[str],
 ) -> List[RunReport]:
-    """Checks all runs; returns their reports in the order of a listing."""
+    """Checks all runs; returns their reports in the order of a listing, those that nothing is known of at the end."""
+    for problem in store.discovery.problems:
+        click.echo(printable(f"tb-health check: {problem}"), err=True)
     summaries = store.summaries()
     shown = fold_ranks([summary for summary in summaries if summary.roles or summary.has_manifest])
     runs = [job.shown.name for job in shown]
@@ -139,7 +141,8 @@ def _check(
     else:
         done = in_turn(partial(check_in, store, **wanted), runs)
     reports = {report.run: report for report in _tracked(done, len(runs))}
-    return [reports[run] for run in runs]
+    unknown = [summary for summary in summaries if summary.unreadable and not (summary.roles or summary.has_manifest)]
+    return [*(reports[run] for run in runs), *(failed(run.name, "; ".join(run.unreadable)) for run in unknown)]
 
 
 def _tracked(done: Iterable[_Value], total: int) -> Iterator[_Value]:
@@ -151,12 +154,12 @@ def _tracked(done: Iterable[_Value], total: int) -> Iterator[_Value]:
 
 def _print(reports: Sequence[RunReport], as_json: bool, lang: str) -> None:
     checked = [report for report in reports if report.verdict]
-    errors = [report for report in reports if not report.verdict]
+    errors = [report for report in reports if report.error]
     if as_json:
         answer: Dict[str, Any] = {"runs": [report.to_dict() for report in checked]}
         if errors:
             answer["errors"] = [{"run": report.run, "error": report.error} for report in errors]
-        click.echo(json.dumps(answer, allow_nan=False, ensure_ascii=lang == "en"))
+        click.echo(json_line(answer, lang))
     else:
         console = Console(highlight=False, soft_wrap=True)
         for report in terminal.worst_first(checked, lambda report: report.verdict or ""):
@@ -164,7 +167,8 @@ def _print(reports: Sequence[RunReport], as_json: bool, lang: str) -> None:
         if len(checked) > 1:
             terminal.print_count(console, [report.verdict or "" for report in checked], lang)
     for report in errors:
-        click.echo(f"tb-health check: {report.run} was not checked: {report.error}", err=True)
+        how = "was checked in part only" if report.verdict else "was not checked"
+        click.echo(printable(f"tb-health check: {report.run} {how}: {report.error}"), err=True)
 
 
 def _watch(
@@ -179,5 +183,5 @@ def _watch(
 
 
 def _fail(what: str) -> NoReturn:
-    click.echo(f"tb-health check: {what}", err=True)
+    click.echo(printable(f"tb-health check: {what}"), err=True)
     sys.exit(2)

@@ -28,7 +28,7 @@ class RunReport:
       spike_score: role -> the published score, None where there are too few points.
       findings: worst first, as `Finding.to_dict` has them.
       sparklines: the stretch of each finding as a line of bars; "" where there is none to draw.
-      error: why the run could not be checked.
+      error: why the run could not be checked, or what of it could not be read.
     """
 
     run: str
@@ -61,6 +61,7 @@ def report(run: str, contents: RunContents, findings: Sequence[Finding], lang: s
         spike_score={role: _score(contents, role) for role in _SCORED},
         findings=[finding.to_dict(run, lang) for finding in findings],
         sparklines=[drawn(contents, finding) for finding in findings],
+        error="; ".join(contents.unreadable),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any, Mapping, Sequence
 
@@ -12,7 +11,7 @@ from rich.console import Console
 from tb_mindformers_plugin.cli.check import report
 from tb_mindformers_plugin.cli.check.examine import drawn
 from tb_mindformers_plugin.cli.check.watch import UPDATE, News
-from tb_mindformers_plugin.cli.doctor import escape
+from tb_mindformers_plugin.cli.printable import escape, json_line
 from tb_mindformers_plugin.runs import RunContents
 
 # More runs that appear at once are counted, not named.
@@ -93,7 +92,7 @@ class JsonLines:
         self._say({"event": "end", "runs": [{"run": run, "verdict": verdicts[run]} for run in sorted(verdicts)]})
 
     def _say(self, line: Any) -> None:
-        click.echo(json.dumps(line, allow_nan=False, ensure_ascii=self._lang == "en"))
+        click.echo(json_line(line, self._lang))
 
 
 def _clock() -> str:

@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterable, List, Mapping, Sequence, TypeVar
 from rich.console import Console
 
 from tb_mindformers_plugin.cli.check.examine import RunReport
-from tb_mindformers_plugin.cli.doctor import escape
+from tb_mindformers_plugin.cli.printable import escape
 from tb_mindformers_plugin.health.finding import SEVERITIES, VERDICT_NAMES, Text, few_of_each
 from tb_mindformers_plugin.language import number
 

@@ -102,8 +102,10 @@ def _overflows(run: RunSeries) -> Optional[_Overflows]:
     if not (scale.value[1:] < scale.value[:-1]).any():
         return None
     levels = np.log2(scale.value)
-    lost = np.maximum(np.rint(-np.diff(levels, prepend=levels[0])), 0)
-    return _Overflows(scale, lost, np.diff(scale.step, prepend=scale.step[:1] - 1).astype(float))
+    steps = np.diff(scale.step, prepend=scale.step[:1] - 1).astype(float)
+    # A scaler may do more than halve the scale, but a step is skipped once.
+    lost = np.minimum(np.maximum(np.rint(-np.diff(levels, prepend=levels[0])), 0), steps)
+    return _Overflows(scale, lost, steps)
 
 
 def _settled(run: RunSeries, curve: Series) -> Optional[int]:

@@ -131,15 +131,14 @@ def _finding(curve: Series, collapse: _Collapse, p: Parameters) -> Finding:
     before, lowest, halvings = float(v[first - 1]), float(v[low]), collapse.halvings
     sits = _longest_low(v[first : last + 1], p.floor)
     critical = sits >= p.floor_points
-    steps = f"{int(curve.step[first]):,}", f"{int(curve.step[low]):,}"
-    en = (
-        f"Loss scale fell from {number(before)} to {number(lowest)} between steps {steps[0]} and {steps[1]}: "
-        f"{halvings:,} halvings, each a skipped step"
-    )
-    zh = (
-        f"loss scale 在第 {steps[0]} 至 {steps[1]} 步从 {number(before)} 降到 {number(lowest)}："
-        f"减半 {halvings:,} 次，每次都跳过一步更新"
-    )
+    start, end = int(curve.step[first]), int(curve.step[low])
+    where = Text(f"between steps {start:,} and {end:,}", f"第 {start:,} 至 {end:,} 步")
+    if start == end:
+        where = Text(f"at step {start:,}", f"第 {start:,} 步")
+    en = f"Loss scale fell from {number(before)} to {number(lowest)} {where.en}: {halvings:,} halvings"
+    zh = f"loss scale 在{where.zh}从 {number(before)} 降到 {number(lowest)}：减半 {halvings:,} 次"
+    if halvings <= end - int(curve.step[first - 1]):  # a scaler halves once a step
+        en, zh = en + ", each a skipped step", zh + "，每次都跳过一步更新"
     if critical:
         en, zh = en + f"; it sits at its floor for {sits:,} points", zh + f"；并在下限停留 {sits:,} 个记录点"
     return curve.finding(
