@@ -7,6 +7,7 @@
  *     runs=~…           five characters a run, made from its name
  *     runs=!…           all but those
  */
+import { runOf, scopeOf } from "./findings";
 import { hashName } from "./palette";
 import { DEFAULT_VIEW, parseView, type View } from "./state";
 
@@ -24,14 +25,11 @@ const LONGEST_NAMES = 600;
 const MOST_HASHES = 250;
 const HASH = 5;
 
-/** Habits of whoever opens the link, which it leaves alone. */
-const OWN: ReadonlySet<string> = new Set<keyof View>(["theme", "every"]);
-
 export function viewToLink(view: View, context: LinkContext): URLSearchParams {
   const params = new URLSearchParams();
   for (const [key, value] of Object.entries(view) as [keyof View, View[keyof View]][]) {
-    if (key === "runs" || OWN.has(key) || value === null || value === DEFAULT_VIEW[key]) continue;
-    const said = key === "baseline" ? nameToText(String(value)) : valueToText(value);
+    if (key === "runs" || value === null || value === DEFAULT_VIEW[key]) continue;
+    const said = TO_TEXT[key]?.(String(value)) ?? valueToText(value);
     if (said !== "") params.set(key, said);
   }
   if (view.runs !== null) params.set("runs", runsToText(view.runs, context));
@@ -41,9 +39,10 @@ export function viewToLink(view: View, context: LinkContext): URLSearchParams {
 export function viewFromLink(params: URLSearchParams, runs: readonly string[]): Partial<View> {
   const raw: Record<string, unknown> = {};
   for (const [key, value] of params) raw[key] = FROM_TEXT.get(key)?.(value) ?? value;
-  for (const key of ["runs", ...OWN]) delete raw[key];
-  const said = params.get("baseline");
-  if (said !== null) raw.baseline = nameFromText(said, runs);
+  delete raw.runs;
+  const { baseline, findingsOf } = raw;
+  if (typeof baseline === "string") raw.baseline = nameFromText(baseline, runs);
+  if (typeof findingsOf === "string") raw.findingsOf = scopeFromText(findingsOf, runs);
   const view = parseView(raw);
   return { ...view, ...chosenRuns(params.get("runs"), view, runs) };
 }
@@ -108,6 +107,24 @@ function nameToText(name: string): string {
 const nameFromText = (text: string, runs: readonly string[]): string | null =>
   (text.startsWith("~") ? runs.find((run) => shortHash(run) === text.slice(1)) : unescaped(text)) ?? null;
 
+/** "selected", "all", or one run's. */
+const scopeToText = (scope: string): string => {
+  const run = runOf(scope);
+  return run === null ? scope : scopeOf(nameToText(run));
+};
+
+function scopeFromText(text: string, runs: readonly string[]): string | null {
+  const run = runOf(text);
+  if (run === null) return text;
+  const name = nameFromText(run, runs);
+  return name && scopeOf(name);
+}
+
+const TO_TEXT: Readonly<Partial<Record<keyof View, (value: string) => string>>> = {
+  baseline: nameToText,
+  findingsOf: scopeToText,
+};
+
 const DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
 
 /** 30 bits: among a thousand runs two share it once in two thousand sets of runs. */
@@ -148,6 +165,8 @@ const FROM_TEXT = new Map<string, (text: string) => unknown>([
   ["smoothing", number],
   ["tolerance", number],
   ["columns", number],
+  ["every", number],
+  ["drawAll", boolean],
   ["logX", boolean],
   ["yLock", boolean],
   ["scales", (text) => byRole(text, ([scale]) => scale)],

@@ -79,12 +79,9 @@ export interface SessionState {
   readonly findings: ReadonlyMap<string, readonly Finding[]>;
   /** How many runs' findings are on their way, and why those of some did not come. */
   readonly checking: number;
-  /** Whose findings are listed: as findings.ts has it. */
-  readonly findingsOf: string;
   readonly unchecked: ReadonlyMap<string, string>;
   /** Its steps are lit in the chart. */
   readonly selectedFinding: Finding | null;
-  readonly drawAll: boolean;
   /** The help dialog is open. */
   readonly help: boolean;
   readonly language: Language;
@@ -129,10 +126,8 @@ export class Session extends Store<SessionState> {
       hovered: null,
       findings: new Map(),
       checking: 0,
-      findingsOf: "selected",
       unchecked: new Map(),
       selectedFinding: null,
-      drawAll: false,
       help: false,
       language: "en",
       hostTheme: "light",
@@ -208,7 +203,10 @@ export class Session extends Store<SessionState> {
     this.check();
   }
 
-  /** The address says all of a view that is not as usual; where it says nothing the last one is taken up again. */
+  /**
+   * The address says all of a view that is not as usual; where it says nothing the last one is taken up again. Habits
+   * of whoever looks stay unless it says otherwise.
+   */
   private viewOf(remembered: Partial<View>, runs: readonly string[]): View {
     const said = this.address.read();
     if (said.size === 0) return { ...DEFAULT_VIEW, ...remembered };
@@ -252,9 +250,9 @@ export class Session extends Store<SessionState> {
   }
 
   get drawn(): Drawn {
-    const { runs, view, drawAll } = this.state;
+    const { runs, view } = this.state;
     const chosen = view.chart === "compare" ? againstBaseline(this.chosen, this.baseline) : this.chosen;
-    return drawnRuns(runs, chosen, drawAll, rolesOf(view.chart));
+    return drawnRuns(runs, chosen, view.drawAll, rolesOf(view.chart));
   }
 
   /** The pinned run, if it is there. */
@@ -310,7 +308,7 @@ export class Session extends Store<SessionState> {
     this.patch({ view: { ...this.state.view, ...change } });
     if (this.x !== axis) this.dropZoom();
     this.giveColours();
-    if ("runs" in change || "finding" in change || "baseline" in change) this.check();
+    if (CHECKED.some((part) => part in change)) this.check();
     const { view } = this.state;
     if (this.state.answer) rememberView(this.state.answer.searched.logdir, view);
     this.address.write(() => viewToLink(this.state.view, this.linkContext));
@@ -335,16 +333,11 @@ export class Session extends Store<SessionState> {
     this.patch({ language });
   }
 
-  setFindingsOf(findingsOf: string): void {
-    this.patch({ findingsOf });
-    this.check();
-  }
-
   /** Findings of the runs that are known to have some, worst first, and of those of which nothing is known yet. */
   private check(): void {
-    const { runs, language, findingsOf, order } = this.state;
+    const { runs, language, view, order } = this.state;
     const chosen = this.chosen.flatMap((name) => runs.get(name) ?? []);
-    const rest = findingsOf === "all" ? order.flatMap((name) => runs.get(name) ?? []) : chosen;
+    const rest = view.findingsOf === "all" ? order.flatMap((name) => runs.get(name) ?? []) : chosen;
     const baseline = this.baseline === null ? null : runs.get(this.baseline)!;
     // To ask for more would read those runs, of which there may be thousands. Against a baseline there may be
     // something to say of a run in which nothing is wrong.
@@ -388,12 +381,6 @@ export class Session extends Store<SessionState> {
   showAll(): void {
     this.patch({ selectedFinding: null });
     this.setView({ from: null, to: null, finding: null, ...(!this.state.view.yLock && { ranges: {} }) });
-  }
-
-  setDrawAll(): void {
-    this.patch({ drawAll: true });
-    this.check();
-    this.setView({});
   }
 
   setPlotPixels(pixels: number): void {
@@ -498,6 +485,9 @@ export class Session extends Store<SessionState> {
     this.retry = 0;
   }
 }
+
+/** Parts of a view on which it hangs which findings are wanted. */
+const CHECKED: readonly (keyof View)[] = ["runs", "finding", "findingsOf", "baseline"];
 
 function grownSince(
   before: ReadonlyMap<string, RunInfo>,

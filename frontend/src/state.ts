@@ -1,9 +1,10 @@
 /**
  * What the user chose, and how a browser keeps it: in sessionStorage (this browser tab) and in
- * localStorage (the next visit; without the zoom, which would surprise there). link.ts says it in an
+ * localStorage (the next visit; without the zoom and the like, which would surprise there). link.ts says it in an
  * address. Each part is checked alone, so a malformed one costs no other.
  */
 import { SEVERITIES, type Severity } from "./api";
+import { runOf } from "./findings";
 import { hashName } from "./palette";
 import { CHART_ROLES, type ChartRole, isChartRole, type LoggedRole, X_AXES, type XAxis } from "./roles";
 import { keep, kept } from "./storage";
@@ -32,6 +33,8 @@ export interface View {
   readonly columns: (typeof COLUMNS)[number];
   /** Chosen runs in the order they were chosen; null until the user chose any. */
   readonly runs: readonly string[] | null;
+  /** More curves than tell anything are drawn all the same. */
+  readonly drawAll: boolean;
   readonly x: XAxis;
   readonly from: number | null;
   readonly to: number | null;
@@ -47,6 +50,8 @@ export interface View {
   readonly y: YRange;
   /** Which findings are listed. */
   readonly level: "all" | Severity;
+  /** Whose findings are listed: as findings.ts has it. */
+  readonly findingsOf: string;
   /** Id of the selected finding. */
   readonly finding: string | null;
   /** What the others are compared with. */
@@ -64,6 +69,7 @@ export const DEFAULT_VIEW: View = {
   chart: "overlay",
   columns: 2,
   runs: null,
+  drawAll: false,
   x: "step",
   from: null,
   to: null,
@@ -76,6 +82,7 @@ export const DEFAULT_VIEW: View = {
   many: "lanes",
   y: "auto",
   level: "all",
+  findingsOf: "selected",
   finding: null,
   baseline: null,
   metric: "loss",
@@ -84,6 +91,9 @@ export const DEFAULT_VIEW: View = {
   every: 30,
   theme: "auto",
 };
+
+/** Other than those of one run. */
+const LISTED: readonly string[] = ["selected", "all"];
 
 /** Ten times the baseline's value. */
 export const MOST_TOLERANCE = 10;
@@ -111,6 +121,7 @@ const VALID: { [K in keyof View]: (v: unknown) => v is View[K] } = {
   chart: oneOf<ChartKind>(...CHARTS),
   columns: oneOf<View["columns"]>(...COLUMNS),
   runs: orNull((v): v is string[] => Array.isArray(v) && v.every((r) => typeof r === "string")),
+  drawAll: (v): v is boolean => typeof v === "boolean",
   x: oneOf(...X_AXES),
   from: orNull(finite),
   to: orNull(finite),
@@ -123,6 +134,7 @@ const VALID: { [K in keyof View]: (v: unknown) => v is View[K] } = {
   many: oneOf<Mode>("lanes", "merged"),
   y: oneOf<YRange>(...Y_RANGES),
   level: oneOf<View["level"]>("all", ...SEVERITIES),
+  findingsOf: (v): v is string => typeof v === "string" && (LISTED.includes(v) || runOf(v) !== null),
   finding: orNull((v): v is string => typeof v === "string" && v.length <= 200),
   baseline: orNull((v): v is string => typeof v === "string"),
   metric: oneOf<LoggedRole>(...CHART_ROLES),
@@ -170,6 +182,8 @@ export function rememberView(logdir: string, view: View): void {
     to: null,
     filter: "",
     finding: null,
+    findingsOf: DEFAULT_VIEW.findingsOf,
+    drawAll: false,
   });
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { scopeOf } from "../src/findings";
 import { type LinkContext, shortHash, viewFromLink, viewToLink } from "../src/link";
 import { DEFAULT_VIEW, type View } from "../src/state";
 
@@ -35,15 +36,30 @@ describe("a link", () => {
       ranges: { loss: [1.5, 3], lr: [-1, 1e-3] },
       level: "critical",
       finding: "loss_spike.700.abc",
+      findingsOf: scopeOf("ü&=#"),
       baseline: "100%,sure",
+      drawAll: true,
+      theme: "dark",
+      every: 10,
     };
     const text = there(view, context([...runs, "another"]));
     expect({ ...DEFAULT_VIEW, ...back(text, [...runs, "another"]) }).toEqual(view);
   });
 
-  it("says nothing of what is as usual, nor of the theme, which is the reader's own", () => {
-    expect(there({ ...DEFAULT_VIEW, theme: "dark" }, context([]))).toBe("");
-    expect(back("theme=dark", [])).toEqual({});
+  it("says nothing of what is as usual, nor of colours that follow TensorBoard's", () => {
+    expect(there(DEFAULT_VIEW, context([]))).toBe("");
+    expect(there({ ...DEFAULT_VIEW, theme: "dark" }, context([]))).toBe("theme=dark");
+    expect(back("", [])).toEqual({});
+  });
+
+  it("names whose findings are listed, however long the name", () => {
+    const runs = ["a", "all", "x".repeat(4096)];
+    for (const scope of ["all", ...runs.map(scopeOf)]) {
+      const text = there({ ...DEFAULT_VIEW, findingsOf: scope }, context(runs));
+      expect(text.length).toBeLessThan(400);
+      expect(back(text, runs).findingsOf).toBe(scope);
+    }
+    expect(back("findingsOf=some", runs)).toEqual({});
   });
 
   it("tells an empty choice from no choice", () => {
@@ -53,6 +69,7 @@ describe("a link", () => {
 
   it("ignores what is malformed part by part, and runs that are gone", () => {
     expect(back("scales=loss:cubic&ranges=loss:3:2&columns=7&chart=pie&logX=perhaps", [])).toEqual({});
+    expect(back("theme=pink&every=7&drawAll=1&findingsOf=run:~gone", [])).toEqual({});
     expect(back("smoothing=&x=wall&from=5&to=2&level=worst", [])).toEqual({ x: "wall" });
     expect(back("runs=gone,a&filter=(", ["a"])).toEqual({ runs: ["a"], filter: "(" });
     expect(back("runs=gone", ["a"])).toEqual({});

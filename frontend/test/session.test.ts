@@ -138,6 +138,23 @@ describe("a session", () => {
     expect(next.query).toMatchObject({ runs: ["b"], from: null });
   });
 
+  it("keeps the theme and the interval of whoever opens a link, unless it names others", async () => {
+    session.setView({ theme: "dark", every: 10 });
+    const open = async (hash: string) => {
+      vi.stubGlobal("location", { hash, pathname: "/", search: "" });
+      const next = new Session(server);
+      void next.reload();
+      await vi.advanceTimersByTimeAsync(0);
+      return next.state.view;
+    };
+    expect(await open("#x=wall")).toMatchObject({ x: "wall", theme: "dark", every: 10 });
+    expect(await open("#theme=light&every=60&drawAll=true")).toMatchObject({
+      theme: "light",
+      every: 60,
+      drawAll: true,
+    });
+  });
+
   it("starts anew where all remembered runs are gone", async () => {
     session.setView({ runs: ["b"] });
     server.list = [run("c")];

@@ -119,6 +119,37 @@ def test_hundreds_of_runs_fit_into_a_link(open_tab, base):
     assert other.find("selected-count").inner_text() == f"300 of {MANY + 4} selected"
 
 
+def theme(tab):
+    return tab.frame.locator("html").get_attribute("data-theme")
+
+
+def test_a_link_has_the_colours_and_that_all_are_drawn(open_tab, base):
+    tab = open_tab(base=base, **CLIPBOARD)
+    tab.find("filter").fill("run_00")
+    tab.find("filter-count").get_by_text(f"100 / {MANY + 4}").wait_for()
+    tab.find("select-none").click()
+    tab.find("select-visible").click()
+    tab.find("draw-all").click()
+    tab.find("theme").click()
+    tab.find("findings-scope").select_option("all")
+    tab.frame.locator('html[data-theme="dark"]').wait_for()
+    link = copied(tab)
+    assert len(link) < 2000
+    other = open_tab(base=base)
+    assert theme(other) == "light"
+    other.page.goto("about:blank")
+    other.page.goto(link)
+    other.ready()
+    assert theme(other) == "dark"
+    assert "All 100 chosen runs are drawn" in other.find("draw-limit").inner_text()
+    assert len(other.find("overlay").get_attribute("data-runs").split("\n")) == 100
+    assert other.find("findings-scope").input_value() == "all"
+    # Part by part, as ever.
+    other.page.goto("about:blank")
+    other.page.goto(link.replace("theme=dark", "theme=pink"))
+    other.find("draw-fewer").wait_for()
+
+
 def test_opened_without_tensorboards_page(open_tab, base):
     tab = open_tab(base=base)
     page = tab.page.context.new_page()

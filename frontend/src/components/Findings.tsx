@@ -26,7 +26,7 @@ const MOST_ROWS = 200;
 /** Under the chart: what the rules found in the chosen runs, worst first. */
 export function Findings({ session, state, theme, notes }: Props) {
   const [height, setHeight] = useHeight();
-  const { findingsOf } = state;
+  const { findingsOf } = state.view;
   const only = runOf(findingsOf);
   // A run whose findings were looked at may have been unchecked since.
   const scope = only !== null && !session.chosen.includes(only) ? "selected" : findingsOf;

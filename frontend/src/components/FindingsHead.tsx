@@ -88,7 +88,7 @@ function ScopeSelect({ session, scope, runs }: { session: Session; scope: string
       data-testid="findings-scope"
       aria-label={text.findings.runs}
       value={scope}
-      onChange={(e) => session.setFindingsOf(e.currentTarget.value)}
+      onChange={(e) => session.setView({ findingsOf: e.currentTarget.value })}
     >
       <option value="selected">{text.findings.selectedRuns}</option>
       <option value="all">{text.findings.allRuns}</option>

@@ -13,18 +13,18 @@ import type { Session, SessionState } from "../session";
 import type { ThemeName } from "../theme";
 
 export function useScene(session: Session, state: SessionState, theme: ThemeName, pending: boolean): Scene {
-  const { view, frame, slots, runs: known, findings, selectedFinding, drawAll } = state;
+  const { view, frame, slots, runs: known, findings, selectedFinding } = state;
   const before = useRef<Scene | null>(null);
   // Not all of the view: what is typed into the filter must not draw the curves anew.
-  const { runs, baseline, chart, one, many, logX, from, to, y, scales, ranges } = view;
-  const chosen = [runs, baseline, chart, one, many, session.x, logX, from, to, y, scales, ranges];
+  const { runs, drawAll, baseline, chart, one, many, logX, from, to, y, scales, ranges } = view;
+  const chosen = [runs, drawAll, baseline, chart, one, many, session.x, logX, from, to, y, scales, ranges];
   return useMemo(() => {
     const scene = makeScene(session, theme, pending);
     // Where nothing of the new picture is here yet the old one stays: no blank frame in between.
     if (pending && scene.segments.length === 0 && before.current) return before.current;
     before.current = scene;
     return scene;
-  }, [...chosen, frame, slots, known, findings, selectedFinding, drawAll, theme, pending]);
+  }, [...chosen, frame, slots, known, findings, selectedFinding, theme, pending]);
 }
 
 function makeScene(session: Session, theme: ThemeName, pending: boolean): Scene {

@@ -262,6 +262,8 @@ export const en = {
     drawLimit: (drawn: number, all: number) =>
       `${formatCount(drawn)} of ${formatCount(all)} chosen runs are drawn: those with findings first, then the newest.`,
     drawAll: "draw all",
+    allDrawn: (n: number) => `All ${formatCount(n)} chosen runs are drawn.`,
+    drawFewer: (n: number) => `draw ${formatCount(n)}`,
     loading: "Reading the logs…",
     help: "Drag to zoom, ctrl-drag to zoom y, double-click or Esc to reset, shift-drag to pan, arrow keys to move the cursor.",
     summary: (runs: string, roles: string, axis: string, from: string, to: string, values: string) =>

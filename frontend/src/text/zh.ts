@@ -241,6 +241,8 @@ export const zh: Text = {
     drawLimit: (drawn, all) =>
       `所选 ${formatCount(all)} 个运行中绘制了 ${formatCount(drawn)} 个：有诊断的优先，其次是最新的。`,
     drawAll: "全部绘制",
+    allDrawn: (n) => `所选 ${formatCount(n)} 个运行已全部绘制。`,
+    drawFewer: (n) => `只绘制 ${formatCount(n)} 个`,
     loading: "正在读取日志…",
     help: "拖动放大，双击或 Esc 还原，Shift 拖动平移，方向键移动光标。",
     summary: (runs, roles, axis, from, to, values) =>
