@@ -108,6 +108,7 @@ export interface CompareQuery {
   readonly role: Role;
   readonly x: XAxis;
   readonly tolerance: number;
+  readonly absolute: number;
   readonly from: number | null;
   readonly to: number | null;
   readonly buckets: number;

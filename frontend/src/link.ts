@@ -164,6 +164,7 @@ const FROM_TEXT = new Map<string, (text: string) => unknown>([
   ["to", number],
   ["smoothing", number],
   ["tolerance", number],
+  ["absolute", number],
   ["columns", number],
   ["every", number],
   ["drawAll", boolean],

@@ -58,8 +58,9 @@ export interface View {
   readonly baseline: string | null;
   /** What of them is compared. */
   readonly metric: LoggedRole;
-  /** How far a value may be from the baseline's, as a part of it. */
+  /** How far a value may be from the baseline's, as a part of it, and what is added to that in the metric's unit. */
   readonly tolerance: number;
+  readonly absolute: number;
   readonly filter: string;
   readonly every: (typeof INTERVALS)[number];
   readonly theme: ThemeChoice;
@@ -87,6 +88,7 @@ export const DEFAULT_VIEW: View = {
   baseline: null,
   metric: "loss",
   tolerance: 0.01,
+  absolute: 0,
   filter: "",
   every: 30,
   theme: "auto",
@@ -139,6 +141,7 @@ const VALID: { [K in keyof View]: (v: unknown) => v is View[K] } = {
   baseline: orNull((v): v is string => typeof v === "string"),
   metric: oneOf<LoggedRole>(...CHART_ROLES),
   tolerance: (v): v is number => finite(v) && v >= 0 && v <= MOST_TOLERANCE,
+  absolute: (v): v is number => finite(v) && v >= 0,
   filter: (v): v is string => typeof v === "string" && v.length <= 500,
   every: oneOf<View["every"]>(...INTERVALS),
   theme: oneOf<ThemeChoice>("auto", "light", "dark"),

@@ -4,9 +4,12 @@ import {
   type Comparing,
   derivedSegments,
   errorFloor,
+  limitAt,
   partedMarks,
   percentText,
   relabelled,
+  toleranceText,
+  usualLimit,
 } from "../src/chart/compare";
 import { findMarks } from "../src/chart/marks";
 import { type PlanInput, planChart, zoneScale } from "../src/chart/plan";
@@ -63,6 +66,8 @@ const comparing = (more: Partial<Comparing> = {}): Comparing => ({
   role: "loss",
   axis: "step",
   tolerance: 0.01,
+  absolute: 0,
+  limit: 0.01,
   parted: [{ run: "a", x: 500 }],
   ...more,
 });
@@ -151,8 +156,26 @@ describe("the zones of a comparison", () => {
 
   it("take a tolerance of nothing", () => {
     expect(errorFloor(0)).toBeGreaterThan(0);
-    const { error } = zonesOf(input(comparison(), { comparing: comparing({ tolerance: 0 }) }));
+    const { error } = zonesOf(input(comparison(), { comparing: comparing({ tolerance: 0, limit: 0 }) }));
     expect(error.shown.every(Number.isFinite)).toBe(true);
+  });
+
+  it("take an absolute tolerance as what it is at the baseline's usual value", () => {
+    const allowed = { tolerance: 0.01, absolute: 0.2 };
+    expect(limitAt(allowed, -4)).toBeCloseTo(0.06);
+    expect(limitAt(allowed, 0)).toBe(Number.POSITIVE_INFINITY);
+    expect(limitAt({ tolerance: 0.01, absolute: 0 }, 0)).toBe(0.01);
+    // The baseline is 2 throughout.
+    expect(usualLimit(allowed, loss(), "a", "loss")).toBeCloseTo(0.11);
+    expect(usualLimit(allowed, [], "a", "loss")).toBe(0.01);
+    const limit = usualLimit({ tolerance: 0, absolute: 0.2 }, loss(), "a", "loss");
+    const { error } = zonesOf(input(comparison(), { comparing: comparing({ tolerance: 0, limit }) }));
+    expect(10 ** error.shown[0]).toBeCloseTo(0.01, 9);
+  });
+
+  it("say the tolerance as it is", () => {
+    const said = (tolerance: number, absolute: number) => toleranceText({ tolerance, absolute });
+    expect([said(0.01, 0), said(0, 0.002), said(0.01, 0.002)]).toEqual(["1 %", "0.002", "(1 % + 0.002)"]);
   });
 });
 
@@ -234,7 +257,16 @@ describe("comparisons are fetched", () => {
   const wanted = (run: string, more: Partial<CompareQuery> = {}, version = "1"): Wanted => ({
     version,
     query: {
-      ...{ baseline: "base", run, role: "loss", x: "step", tolerance: 0.01, from: null, to: null },
+      ...{
+        baseline: "base",
+        run,
+        role: "loss",
+        x: "step",
+        tolerance: 0.01,
+        absolute: 0,
+        from: null,
+        to: null,
+      },
       ...{ buckets: 1000, smoothing: 0, lang: "en" },
       ...more,
     },

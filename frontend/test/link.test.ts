@@ -38,6 +38,8 @@ describe("a link", () => {
       finding: "loss_spike.700.abc",
       findingsOf: scopeOf("ü&=#"),
       baseline: "100%,sure",
+      tolerance: 0.005,
+      absolute: 1e-7,
       drawAll: true,
       theme: "dark",
       every: 10,
@@ -69,7 +71,7 @@ describe("a link", () => {
 
   it("ignores what is malformed part by part, and runs that are gone", () => {
     expect(back("scales=loss:cubic&ranges=loss:3:2&columns=7&chart=pie&logX=perhaps", [])).toEqual({});
-    expect(back("theme=pink&every=7&drawAll=1&findingsOf=run:~gone", [])).toEqual({});
+    expect(back("theme=pink&every=7&drawAll=1&findingsOf=run:~gone&absolute=-1", [])).toEqual({});
     expect(back("smoothing=&x=wall&from=5&to=2&level=worst", [])).toEqual({ x: "wall" });
     expect(back("runs=gone,a&filter=(", ["a"])).toEqual({ runs: ["a"], filter: "(" });
     expect(back("runs=gone", ["a"])).toEqual({});

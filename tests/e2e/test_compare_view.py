@@ -173,6 +173,32 @@ def test_another_tolerance_is_another_verdict(tab):
     assert tab.find("tolerance").input_value() == "20"
 
 
+def test_an_absolute_tolerance_is_added_to_the_relative_one(open_tab, base, tab):
+    # At most 8.4 % of a loss of 1.9 to 2.1 away from it.
+    for field, value in (("tolerance", "0"), ("absolute", "0.2")):
+        tab.find(field).fill(value)
+        tab.find(field).press("Enter")
+    tab.find("verdict", run="parts", verdict="same").wait_for()
+    tab.find("overlay", mode="compare", state="ready", tolerance="0", absolute="0.2").wait_for()
+    assert (compare_requests(tab)[-1]["tolerance"], compare_requests(tab)[-1]["absolute"]) == ("0", "0.2")
+    assert "±0.2" in tab.find("legend-tolerance").inner_text()
+    # What is within it is shaded, up to about a tenth of the baseline.
+    assert ink(tab, OK_SHADE, slack=6, rows=ZONES[2])["n"] > 2000
+    tab.page.wait_for_url(lambda url: "p.training_health.absolute=0.2" in url)
+    tab.find("absolute").fill("-1")
+    tab.find("absolute").press("Enter")
+    assert tab.find("absolute").input_value() == "0.2"
+    link = tab.page.url
+    other = open_tab(base=base)
+    other.page.goto("about:blank")
+    other.page.goto(link)
+    other.find("overlay", mode="compare", state="ready", tolerance="0", absolute="0.2").wait_for()
+    assert verdict(other, "parts")[0] == "same"
+    # In another metric's unit it means nothing.
+    other.find("compare-metric").select_option("lr")
+    other.find("overlay", metric="lr", state="ready", absolute="0").wait_for()
+
+
 def test_the_address_restores_the_comparison(open_tab, base, tab):
     tab.find("tolerance").fill("0.5")
     tab.find("tolerance").press("Enter")

@@ -1,10 +1,13 @@
 /** What the curves of a comparison are read against, and where runs leave their baseline. */
+import type { Segment } from "../decode";
 import { formatPosition } from "../format";
 import { text } from "../text";
 import { clip, crisp, FONT_FAMILY, type Painting } from "./canvas";
+import { type Comparing, limitAt } from "./compare";
 import { writeOver } from "./end-labels";
 import { toPixel } from "./paint";
 import { type Zone, zoneScale } from "./plan";
+import { pointsIn } from "./window";
 
 /** How strongly the stretch within the tolerance is shaded. */
 const SHADE = 0.09;
@@ -16,10 +19,7 @@ export function drawReferences(p: Painting): void {
   for (const zone of p.plan.zones) {
     if (zone.empty) continue;
     if (zone.role === "difference") horizontal(p, zone, 0, []);
-    if (zone.role === "relative_error" && comparing.tolerance > 0) {
-      shadeBelow(p, zone, comparing.tolerance);
-      horizontal(p, zone, comparing.tolerance, [4 * p.ratio, 3 * p.ratio]);
-    }
+    if (zone.role === "relative_error" && comparing.limit > 0) within(p, zone, comparing);
   }
 }
 
@@ -37,29 +37,81 @@ function horizontal(p: Painting, zone: Zone, value: number, dash: readonly numbe
     p.ctx.beginPath();
     p.ctx.moveTo(p.left, y);
     p.ctx.lineTo(p.left + p.width, y);
-    p.ctx.strokeStyle = p.tokens.text2;
-    p.ctx.lineWidth = Math.max(1, p.ratio);
-    p.ctx.setLineDash([...dash]);
-    p.ctx.stroke();
-    p.ctx.setLineDash([]);
+    ruled(p, dash);
   });
 }
 
-function shadeBelow(p: Painting, zone: Zone, value: number): void {
-  inZone(p, zone, (top, bottom) => {
-    const y = Math.max(top, toPixel(zoneScale(zone, p.top, p.height), value));
-    p.ctx.globalAlpha = SHADE;
-    p.ctx.fillStyle = p.tokens.ok;
-    p.ctx.fillRect(p.left, y, p.width, bottom - y);
-    p.ctx.globalAlpha = 1;
+/** Shaded up to the tolerance: a straight line, or one that follows the baseline where part of it is absolute. */
+function within(p: Painting, zone: Zone, comparing: Comparing): void {
+  const dash = [4 * p.ratio, 3 * p.ratio];
+  if (comparing.absolute > 0) {
+    for (const s of p.segments(comparing.role, comparing.baseline)) {
+      if (s.current) shadeBelow(p, zone, limitLine(p, zone, comparing, s), dash);
+    }
+    return;
+  }
+  const y = crisp(toPixel(zoneScale(zone, p.top, p.height), comparing.tolerance));
+  shadeBelow(
+    p,
+    zone,
+    [
+      [p.left, y],
+      [p.left + p.width, y],
+    ],
+    dash,
+  );
+}
+
+type Point = readonly [x: number, y: number];
+
+/** Canvas px of the tolerance at the points of a segment of the baseline. */
+function limitLine(p: Painting, zone: Zone, comparing: Comparing, s: Segment): Point[] {
+  const scale = zoneScale(zone, p.top, p.height);
+  const [first, end] = pointsIn(s, p.plan.window);
+  const values = s.smoothed ?? s.last;
+  const line: Point[] = [];
+  for (let i = Math.max(0, first - 1); i < Math.min(s.n, end + 1); i++) {
+    // At a baseline of 0 everything is within it.
+    const y = Math.max(p.top - 1, toPixel(scale, limitAt(comparing, values[i]!)));
+    const x = p.px(s.x[i]!);
+    if (Number.isFinite(x) && Number.isFinite(y)) line.push([x, y]);
+  }
+  return line;
+}
+
+function shadeBelow(p: Painting, zone: Zone, line: readonly Point[], dash: readonly number[]): void {
+  if (line.length === 0) return;
+  inZone(p, zone, (_, bottom) => {
+    const { ctx } = p;
+    const trace = () => {
+      ctx.beginPath();
+      for (const [x, y] of line) ctx.lineTo(x, y);
+    };
+    trace();
+    ctx.lineTo(line.at(-1)![0], bottom);
+    ctx.lineTo(line[0]![0], bottom);
+    ctx.globalAlpha = SHADE;
+    ctx.fillStyle = p.tokens.ok;
+    ctx.fill();
+    ctx.globalAlpha = 1;
+    trace();
+    ruled(p, dash);
   });
+}
+
+function ruled(p: Painting, dash: readonly number[]): void {
+  p.ctx.strokeStyle = p.tokens.text2;
+  p.ctx.lineWidth = Math.max(1, p.ratio);
+  p.ctx.setLineDash([...dash]);
+  p.ctx.stroke();
+  p.ctx.setLineDash([]);
 }
 
 /** Heights (canvas px) of the lines that words must keep clear of. */
 export function referenceHeights(p: Painting, zone: Zone): number[] {
   const { comparing } = p.scene;
   const value =
-    zone.role === "difference" ? 0 : zone.role === "relative_error" ? comparing?.tolerance : undefined;
+    zone.role === "difference" ? 0 : zone.role === "relative_error" ? comparing?.limit : undefined;
   if (!comparing || value === undefined) return [];
   return [toPixel(zoneScale(zone, p.top, p.height), value)].filter(Number.isFinite);
 }

@@ -17,11 +17,18 @@ export interface Parted {
   readonly x: number;
 }
 
-export interface Comparing {
+/** A value is within it where its difference is at most absolute + tolerance x the baseline's size. */
+export interface Tolerance {
+  readonly tolerance: number;
+  readonly absolute: number;
+}
+
+export interface Comparing extends Tolerance {
   readonly baseline: string;
   readonly role: LoggedRole;
   readonly axis: XAxis;
-  readonly tolerance: number;
+  /** The tolerance as a part of what the baseline's values usually are. */
+  readonly limit: number;
   readonly parted: readonly Parted[];
 }
 
@@ -30,7 +37,26 @@ const FLOOR = 1 / 10;
 /** For a tolerance of nothing: about what a float32 can tell apart. */
 const LEAST = 1e-7;
 
-export const errorFloor = (tolerance: number): number => Math.max(tolerance * FLOOR, LEAST);
+export const errorFloor = (limit: number): number => Math.max(limit * FLOOR, LEAST);
+
+/** The largest relative error within the tolerance, at a value of the baseline. */
+export const limitAt = ({ tolerance, absolute }: Tolerance, baseline: number): number =>
+  absolute > 0 ? tolerance + absolute / Math.abs(baseline) : tolerance;
+
+/** The same at the median of a baseline's curve. */
+export function usualLimit(
+  allowed: Tolerance,
+  segments: readonly Segment[],
+  baseline: string,
+  role: LoggedRole,
+): number {
+  if (allowed.absolute === 0) return allowed.tolerance;
+  const own = segments.filter((s) => s.run === baseline && s.role === role && s.current);
+  const sizes = own.flatMap((s) => [...s.last].map(Math.abs)).filter((v) => v > 0 && Number.isFinite(v));
+  sizes.sort((a, b) => a - b);
+  const usual = sizes[(sizes.length - 1) >> 1];
+  return usual === undefined ? allowed.tolerance : limitAt(allowed, usual);
+}
 
 interface Input {
   readonly comparing?: Comparing | undefined;
@@ -39,7 +65,7 @@ interface Input {
 }
 
 export const floorOf = (role: ChartRole, { comparing }: Input): number | null =>
-  comparing && role === "relative_error" ? errorFloor(comparing.tolerance) : null;
+  comparing && role === "relative_error" ? errorFloor(comparing.limit) : null;
 
 /** The extent with what the values are read against in it: zero, the floor and the tolerance. */
 export function referenced(extent: Extent, role: ChartRole, { comparing, segments, ranges }: Input): Extent {
@@ -50,8 +76,8 @@ export function referenced(extent: Extent, role: ChartRole, { comparing, segment
   // Two runs that are the same have no error that a logarithm could show; they have their place on the floor.
   const known = segments.some((s) => s.role === role && s.last.some((v) => v === v));
   if (!known) return extent;
-  const low = Math.log10(errorFloor(comparing.tolerance));
-  const limit = comparing.tolerance > 0 ? Math.log10(comparing.tolerance) + ABOVE : low + 1;
+  const low = Math.log10(errorFloor(comparing.limit));
+  const limit = comparing.limit > 0 ? Math.log10(comparing.limit) + ABOVE : low + 1;
   return { ...extent, range: [low, Math.max(limit, range?.[1] ?? limit)] };
 }
 
@@ -121,6 +147,13 @@ function segmentOf(run: string, role: DerivedRole, curve: ComparedCurve): Segmen
     smoothed: curve.smoothed && column(curve.smoothed),
     nonfinite: null,
   };
+}
+
+/** "1 %", "0.002", "(1 % + 0.002)": what may lie on either side. */
+export function toleranceText({ tolerance, absolute }: Tolerance): string {
+  const parts = [tolerance > 0 && formatShare(tolerance), absolute > 0 && String(absolute)];
+  const said = parts.filter(Boolean);
+  return said.length > 1 ? `(${said.join(" + ")})` : String(said[0] ?? 0);
 }
 
 /** The tolerance in per cent, as a field has it. */

@@ -1,8 +1,8 @@
 /** Runs against the pinned baseline: what comes of it, the curves, what was found. */
 import { useState } from "preact/hooks";
+import { type Tolerance, toleranceText } from "../chart/compare";
 import type { Plan } from "../chart/plan";
 import { comparableRoles } from "../compare";
-import { formatShare } from "../format";
 import type { LoggedRole } from "../roles";
 import type { Session, SessionState } from "../session";
 import { text } from "../text";
@@ -98,7 +98,7 @@ function Compared({ session, state, theme }: Props) {
             />
           )}
           <span class="spring" />
-          <Legend tolerance={state.view.tolerance} />
+          <Legend allowed={state.view} />
           <ResetZoom session={session} />
           <YRangeField session={session} plan={plan} />
         </div>
@@ -126,7 +126,13 @@ function MetricField({ session, state }: Pick<Props, "session" | "state">) {
         data-testid="compare-metric"
         value={metric}
         onChange={(e) =>
-          session.setView({ metric: e.currentTarget.value as LoggedRole, ranges: {}, yLock: false })
+          // What was said in another metric's unit says nothing of this one.
+          session.setView({
+            metric: e.currentTarget.value as LoggedRole,
+            absolute: 0,
+            ranges: {},
+            yLock: false,
+          })
         }
       >
         {(roles.includes(metric) ? roles : [metric, ...roles]).map((role) => (
@@ -139,16 +145,16 @@ function MetricField({ session, state }: Pick<Props, "session" | "state">) {
   );
 }
 
-function Legend({ tolerance }: { tolerance: number }) {
+function Legend({ allowed }: { allowed: Tolerance }) {
   return (
     <div class="legend" data-testid="legend">
-      {tolerance > 0 && (
-        <span>
+      {(allowed.tolerance > 0 || allowed.absolute > 0) && (
+        <span data-testid="legend-tolerance">
           <svg width="24" height="12" aria-hidden="true">
             <rect y="6" width="24" height="6" fill="var(--ok)" opacity="0.15" />
             <path d="M0 6h24" stroke="currentColor" stroke-dasharray="4 3" />
           </svg>
-          {text.compare.legendTolerance(`±${formatShare(tolerance)}`)}
+          {text.compare.legendTolerance(`±${toleranceText(allowed)}`)}
         </span>
       )}
       <span>

@@ -21,6 +21,7 @@ export function CompareChart(props: ChartProps) {
         "data-baseline": comparing?.baseline,
         "data-metric": comparing?.role,
         "data-tolerance": comparing?.tolerance,
+        "data-absolute": comparing?.absolute,
       }}
     />
   );

@@ -124,35 +124,63 @@ export const problemText = ({ message, hint }: NonNullable<Compared["problem"]>)
   [message, hint].map(sentence).filter(Boolean).join(" ");
 
 function ToleranceCell({ session }: { session: Session }) {
-  const { tolerance } = session.state.view;
-  const take = (field: HTMLInputElement) => {
-    const wanted = field.valueAsNumber / 100;
-    if (Number.isFinite(wanted) && wanted >= 0 && wanted <= MOST_TOLERANCE) {
-      session.setView({ tolerance: Number(wanted.toPrecision(6)) });
-    } else field.value = percentText(tolerance);
-  };
+  const { tolerance, absolute } = session.state.view;
   return (
     <div class="verdict-cell narrow" data-testid="verdict-tolerance" title={text.compare.toleranceTitle}>
       <p class="verdict-run">{text.compare.tolerance}</p>
       <p class="verdict-title">
-        <input
-          type="number"
-          class="tolerance"
-          data-testid="tolerance"
-          min="0"
-          max={MOST_TOLERANCE * 100}
-          step="any"
-          aria-label={text.compare.toleranceLabel}
+        <NumberField
           value={percentText(tolerance)}
-          onChange={(e) => take(e.currentTarget)}
-          onKeyDown={(e) => {
-            if (e.key === "Enter") take(e.currentTarget);
-            if (e.key === "Escape") e.currentTarget.value = percentText(tolerance);
-          }}
+          most={MOST_TOLERANCE * 100}
+          label={text.compare.toleranceLabel}
+          testid="tolerance"
+          onTake={(percent) => session.setView({ tolerance: Number((percent / 100).toPrecision(6)) })}
         />{" "}
-        %
+        % +{" "}
+        <NumberField
+          value={String(absolute)}
+          most={Number.MAX_VALUE}
+          label={text.compare.absoluteLabel(text.role(session.metric))}
+          testid="absolute"
+          onTake={(amount) => session.setView({ absolute: amount })}
+        />
       </p>
       <p class="verdict-said">{text.compare.tolerancePoints}</p>
     </div>
+  );
+}
+
+interface NumberFieldProps {
+  /** What it holds, and goes back to where something else is typed than a number from 0 to `most`. */
+  value: string;
+  most: number;
+  label: string;
+  testid: string;
+  onTake: (value: number) => void;
+}
+
+function NumberField({ value, most, label, testid, onTake }: NumberFieldProps) {
+  const take = (field: HTMLInputElement) => {
+    const typed = field.valueAsNumber;
+    if (Number.isFinite(typed) && typed >= 0 && typed <= most) onTake(typed);
+    else field.value = value;
+  };
+  return (
+    <input
+      type="number"
+      class="tolerance"
+      data-testid={testid}
+      min="0"
+      max={most}
+      step="any"
+      aria-label={label}
+      title={label}
+      value={value}
+      onChange={(e) => take(e.currentTarget)}
+      onKeyDown={(e) => {
+        if (e.key === "Enter") take(e.currentTarget);
+        if (e.key === "Escape") e.currentTarget.value = value;
+      }}
+    />
   );
 }

@@ -1,7 +1,7 @@
 /** From the session's state to what is asked of the server, and from its answers to what the chart shows. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { CompareQuery, Comparison, Finding } from "../api";
-import { type Comparing, derivedSegments, type Parted } from "../chart/compare";
+import { type Comparing, derivedSegments, type Parted, usualLimit } from "../chart/compare";
 import type { Scene } from "../chart/scene";
 import { type Compared, Comparisons, isAbout, keyOf, type Wanted } from "../compare";
 import type { Segment } from "../decode";
@@ -63,6 +63,7 @@ function wantedOf(session: Session, state: SessionState): Wanted[] {
         role: session.metric,
         x,
         tolerance: state.view.tolerance,
+        absolute: state.view.absolute,
         from,
         to,
         buckets,
@@ -86,7 +87,7 @@ export function useComparedScene(
 ): Scene {
   const base = useScene(session, state, theme, pending);
   const { baseline, metric } = session;
-  const { tolerance } = state.view;
+  const { tolerance, absolute } = state.view;
   const answers = [...compared].flatMap(([run, { answer }]) => (answer ? [[run, answer] as const] : []));
   const told = answers.map(([, answer]) => idOf(answer)).join();
   // Kept while they are the same: what hangs on them need not be computed anew, and only a zoom moves the picture.
@@ -102,8 +103,9 @@ export function useComparedScene(
     const parted = answers.flatMap(([run, { verdict, at }]): Parted[] =>
       verdict !== "differs" || at.parted === null ? [] : [{ run, x: at.parted }],
     );
-    return { baseline: baseline ?? "", role: metric, axis: base.x, tolerance, parted };
-  }, [baseline, metric, base.x, tolerance, told]);
+    const limit = usualLimit({ tolerance, absolute }, base.segments, baseline ?? "", metric);
+    return { baseline: baseline ?? "", role: metric, axis: base.x, tolerance, absolute, limit, parted };
+  }, [baseline, metric, base.x, base.segments, tolerance, absolute, told]);
   return useMemo(
     () => ({
       ...base,

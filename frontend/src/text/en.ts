@@ -385,6 +385,7 @@ export const en = {
     failed: "Not compared",
     tolerance: "Tolerance",
     toleranceLabel: "Tolerance in per cent of the baseline's value",
+    absoluteLabel: (role: string) => `Absolute tolerance, in the unit of the ${role}: added to the other one`,
     toleranceTitle:
       "How far a value may be from the baseline's. The curves part where, from a point beyond on, more than half of ten are",
     tolerancePoints: "for more than half of 10 points",

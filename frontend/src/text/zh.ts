@@ -352,6 +352,7 @@ export const zh: Text = {
     failed: "未对比",
     tolerance: "容差",
     toleranceLabel: "容差，以基线值的百分比表示",
+    absoluteLabel: (role) => `绝对容差，单位与${role}相同：与前者相加`,
     toleranceTitle: "允许与基线相差多少。从某个超出的点起，十个点中超过一半超出，即视为偏离",
     tolerancePoints: "10 个点中超过一半",
     metric: "指标",
