@@ -88,7 +88,7 @@ def test_runs(logs):
     assert good["total_steps"] == 300
     assert abs(good["last_wall_time"] - time.time()) < 60  # the version and manifest records count too
     assert good["missing"] == []
-    assert good["axes"] == ["step", "wall", "relative", "epoch", "tokens"]
+    assert good["axes"] == ["step", "from_start", "wall", "relative", "active", "epoch", "tokens"]
     assert good["roles"]["loss"] == {
         "tag": "train/loss",
         "unit": "",
@@ -242,7 +242,10 @@ def test_restart_has_a_superseded_segment(tmp_path):
 
 @pytest.mark.parametrize(
     ("x", "first", "last"),
-    [("step", 1, 200), ("wall", 1e9 + 1, 1e9 + 200), ("relative", 0, 199), ("epoch", 0.01, 2.0), ("tokens", 10, 2000)],
+    [
+        *(("step", 1, 200), ("from_start", 0, 199), ("wall", 1e9 + 1, 1e9 + 200), ("relative", 0, 199)),
+        *(("active", 0, 199), ("epoch", 0.01, 2.0), ("tokens", 10, 2000)),
+    ],
 )
 def test_axes(logs, x, first, last):
     segment = Served(logs).json_series(runs=["good"], roles=["loss"], x=x)["series"][0]["segments"][0]

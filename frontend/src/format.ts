@@ -159,12 +159,14 @@ export function formatDay(epochSeconds: number): string {
 export function formatPosition(x: number, axis: XAxis): string {
   switch (axis) {
     case "step":
+    case "from_start":
     case "samples":
     case "tokens":
       return formatCount(x);
     case "wall":
       return `${formatDay(x)} ${formatClock(x)}`;
     case "relative":
+    case "active":
       return formatDuration(x);
     case "epoch":
       return trimZeros(formatFixed(x, 3));

@@ -127,13 +127,29 @@ export const isDerived = (role: string): role is DerivedRole =>
 export const isOverlayRole = (role: string): role is OverlayRole =>
   (OVERLAY_ROLES as readonly string[]).includes(role);
 
-export const X_AXES = ["step", "wall", "relative", "epoch", "tokens", "samples"] as const;
+export const X_AXES = [
+  "step",
+  "from_start",
+  "wall",
+  "relative",
+  "active",
+  "epoch",
+  "tokens",
+  "samples",
+] as const;
 export type XAxis = (typeof X_AXES)[number];
 
 /** On which two runs can be laid side by side. */
-export const COMPARE_AXES: readonly XAxis[] = ["step", "tokens", "samples"];
+export const COMPARE_AXES: readonly XAxis[] = ["step", "from_start", "tokens", "samples"];
 
-export const isTime = (axis: XAxis): boolean => axis === "wall" || axis === "relative";
+/** Seconds since a run began. */
+export const isDuration = (axis: XAxis): boolean => axis === "relative" || axis === "active";
+
+export const isTime = (axis: XAxis): boolean => axis === "wall" || isDuration(axis);
+
+/** Whole numbers. */
+export const isCount = (axis: XAxis): boolean =>
+  axis === "step" || axis === "from_start" || axis === "tokens" || axis === "samples";
 
 /** A logarithm of a time of day says nothing. */
 export const canBeLog = (axis: XAxis): boolean => axis !== "wall";

@@ -1,6 +1,6 @@
 /** Which runs are listed, chosen and drawn. */
 import type { RunInfo } from "./api";
-import { type ChartRole, OVERLAY_ROLES, type OverlayRole } from "./roles";
+import { type ChartRole, OVERLAY_ROLES, type OverlayRole, ROLES } from "./roles";
 
 /** More curves than this say nothing; the rest is drawn only when asked for. */
 export const MOST_DRAWN = 50;
@@ -136,6 +136,12 @@ export function secondsLeft(run: RunInfo): number | null {
   const last = lastStep(run);
   if (status !== "running" || total_steps === null || seconds_per_step === null || last === null) return null;
   return last < total_steps ? (total_steps - last) * seconds_per_step : null;
+}
+
+/** Where a run begins: its loss does, where it has one. The server counts from the same step. */
+export function firstStep(run: Pick<RunInfo, "roles">): number {
+  const leading = ROLES.find((role) => role in run.roles);
+  return (leading && run.roles[leading]?.first_step) ?? 0;
 }
 
 export function lastStep(run: RunInfo): number | null {

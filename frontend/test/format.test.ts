@@ -87,5 +87,7 @@ describe("times", () => {
     expect(formatPosition(11219, "step")).toBe("11,219");
     expect(formatPosition(2.25, "epoch")).toBe("2.25");
     expect(formatPosition(7380, "relative")).toBe("2 h 03 min");
+    expect(formatPosition(7380, "active")).toBe("2 h 03 min");
+    expect(formatPosition(7380, "from_start")).toBe("7,380");
   });
 });

@@ -12,6 +12,7 @@ import { decodeSeries, type Segment } from "../src/decode";
 import type { ChartRole, XAxis } from "../src/roles";
 import type { Scales, YRange } from "../src/state";
 import { input } from "./plan-input";
+import { SERIES } from "./run-info";
 import { encode, type TestSegment } from "./thb1";
 
 const segments = (...list: TestSegment[]) => [...decodeSeries(encode(list)).segments];
@@ -45,7 +46,7 @@ const marksIn = (
     findings: new Map(),
     runs: [...new Set(s.map((one) => one.run))].map((run) => ({
       run,
-      info: { restarts: restarts.get(run) ?? [], events: [] },
+      info: { restarts: restarts.get(run) ?? [], events: [], roles: {} },
     })),
   });
 
@@ -363,12 +364,17 @@ describe("marks of findings", () => {
     evidence: {},
     ...more,
   });
-  const scene = (findings: readonly Finding[], x: XAxis = "step", events: readonly HealthEvent[] = []) => ({
+  const scene = (
+    findings: readonly Finding[],
+    x: XAxis = "step",
+    events: readonly HealthEvent[] = [],
+    restarts: readonly number[] = [],
+  ) => ({
     segments: segments(curve("a")),
     x,
     loaded: null,
     findings: new Map([["a", findings]]),
-    runs: [{ run: "a", info: { restarts: [], events } }],
+    runs: [{ run: "a", info: { restarts, events, roles: { loss: { ...SERIES, first_step: 30 } } } }],
   });
 
   it("have the shape of what was found, where it began or was worst", () => {
@@ -382,6 +388,18 @@ describe("marks of findings", () => {
       throughput_drop: ["alert", 100],
     });
     expect(marks.every((m) => m.severity === "warning")).toBe(true);
+  });
+
+  it("of restarts and events lie where the run's steps lie, also counted from its first one", () => {
+    const events = [{ kind: "alert", step: 70, severity: "warning", message: "!" }] as const;
+    const places = (x: XAxis) => findMarks(scene([], x, events, [40])).map((m) => [m.kind, m.x]);
+    const two = (a: number, b: number) => [
+      ["restart", a],
+      ["alert", b],
+    ];
+    expect(places("step")).toEqual(two(40, 70));
+    expect(places("from_start")).toEqual(two(10, 40));
+    expect(places("active")).toEqual([]);
   });
 
   it("lie on another axis where the server says", () => {

@@ -48,6 +48,7 @@ describe("x ticks", () => {
 
   it("write durations in one unit", () => {
     expect(steps(0, 5400, 4, "relative")).toEqual(["0", "25 min", "50 min", "75 min"]);
+    expect(steps(0, 5400, 4, "active")).toEqual(steps(0, 5400, 4, "relative"));
     expect(steps(0, 100, 5, "relative")).toEqual(["0", "20 s", "40 s", "60 s", "80 s", "100 s"]);
   });
 

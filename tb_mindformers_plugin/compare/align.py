@@ -17,7 +17,15 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 #: Axes on which two runs can be laid side by side.
-AXES = ("step", "tokens", "samples")
+AXES = ("step", "from_start", "tokens", "samples")
+
+#: Axis -> how it is named in a sentence on what is the same.
+IN_WORDS: Mapping[str, Text] = {
+    "step": Text("step", "步"),
+    "from_start": Text("step from the first", "起点后步数"),
+    "tokens": Text("tokens", " token 数"),
+    "samples": Text("samples", "样本数"),
+}
 
 # Logged tokens and samples are float32: two positions are the same one where they differ by less than this part,
 # but never by so much as a quarter of the way to the next point.
@@ -89,8 +97,10 @@ def align(run: RunContents, baseline: RunContents, role: str = "loss", axis: Opt
     mine, theirs = _curve(run, role, "the run"), _curve(baseline, role, "the baseline")
     at, baseline_at = _positions(run, mine, axis, "the run"), _positions(baseline, theirs, axis, "the baseline")
     # Steps are whole numbers: the same or not, also where they are too large for a float64.
-    by_step = axis == "step"
-    first, second = _common(mine.step, theirs.step, 0.0) if by_step else _common(at, baseline_at, _SAME_POSITION)
+    if axis == "step":
+        first, second = _common(mine.step, theirs.step, 0.0)
+    else:
+        first, second = _common(at, baseline_at, 0.0 if axis == "from_start" else _SAME_POSITION)
     if not len(first):
         raise AlignmentError(_nothing_common(run, baseline, role, axis, at, baseline_at))
     factor = _unit_factor(run.roles[role].unit, baseline.roles[role].unit, role)
@@ -128,6 +138,11 @@ def default_axis(run: RunContents, baseline: RunContents) -> str:
 def axis_note(run: RunContents, baseline: RunContents, axis: str) -> Optional[Text]:
     """Returns what a reader must know of the axis: chosen because the steps differ, or doubtful; else None."""
     counts, baseline_counts = axes.steps_count(run), axes.steps_count(baseline)
+    if axis == "from_start":
+        return Text(
+            f"Aligned at the first step: {run.first_step:,} here, {baseline.first_step:,} in the baseline.",
+            f"按首个步对齐：本运行第 {run.first_step:,} 步，基线第 {baseline.first_step:,} 步。",
+        )
     if axis != "step":
         return Text(
             f"Aligned by {axis}: a step of one run is not a step of the other.",
@@ -191,15 +206,16 @@ def _common(first: Union[Floats, Indices], second: Union[Floats, Indices], toler
 def _nothing_common(
     run: RunContents, baseline: RunContents, role: str, axis: str, at: Floats, baseline_at: Floats
 ) -> str:
-    unit = {"step": "steps"}.get(axis, axis)
+    unit = {"step": "steps", "from_start": "steps from the first:"}.get(axis, axis)
     said = (
-        f"the two runs have no {ROLES[role].title} at the same {axis}: "
+        f"the two runs have no {ROLES[role].title} at the same {IN_WORDS[axis].en}: "
         f"the run logs {len(at):,} points at {unit} {at[0]:,.0f} to {at[-1]:,.0f}, "
         f"the baseline {len(baseline_at):,} at {unit} {baseline_at[0]:,.0f} to {baseline_at[-1]:,.0f}"
     )
     others = [a for a in AXES if a != axis and all(a in axes.available(r) for r in (run, baseline))]
+    others = [a for a in others if a != "from_start" or run.first_step != baseline.first_step]
     if others:
-        return f"{said}; try the axis {' or '.join(others)}"
+        said = f"{said}; try the axis {' or '.join(others)}"
     return f"{said}; log both at the same steps, or give global_batch_size in both manifests and compare by samples"
 
 

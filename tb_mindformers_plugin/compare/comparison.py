@@ -120,7 +120,8 @@ def compare(
       run: what was read of the run.
       baseline: what was read of its baseline.
       role: which series.
-      axis: "step", "tokens" or "samples"; None: steps, unless a step of one run is not a step of the other.
+      axis: "step", "from_start", "tokens" or "samples"; None: steps, unless a step of one run is not a step of the
+        other.
       tolerance: from when on they are not the same; 1 % where None.
 
     Raises:

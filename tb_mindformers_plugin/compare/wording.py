@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, List
 
+from tb_mindformers_plugin.compare.align import IN_WORDS
 from tb_mindformers_plugin.compare.constant import Constant
 from tb_mindformers_plugin.compare.errors import Tolerance
 from tb_mindformers_plugin.language import Text, number, share
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 # Bits of a nat.
 _BITS = 1 / math.log(2)
-
-_AXIS_ZH = {"step": "步", "tokens": " token 数", "samples": "样本数"}
 
 
 def title(comparison: Comparison) -> Text:
@@ -55,11 +54,12 @@ def notes(comparison: Comparison) -> List[Text]:
             )
         )
     if pairs.only_run or pairs.only_baseline:
+        axis = IN_WORDS[pairs.axis]
         found.append(
             Text(
-                f"Left out for want of a partner at the same {pairs.axis}: {pairs.only_run:,} points of the run, "
+                f"Left out for want of a partner at the same {axis.en}: {pairs.only_run:,} points of the run, "
                 f"{pairs.only_baseline:,} of the baseline.",
-                f"因没有相同{_AXIS_ZH[pairs.axis]}的对应点而未比较：该运行 {pairs.only_run:,} 个点，"
+                f"因没有相同{axis.zh}的对应点而未比较：该运行 {pairs.only_run:,} 个点，"
                 f"基线 {pairs.only_baseline:,} 个点。",
             )
         )

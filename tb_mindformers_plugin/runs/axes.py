@@ -12,7 +12,8 @@ from tb_mindformers_plugin.roles import steps_of
 if TYPE_CHECKING:
     from tb_mindformers_plugin.runs.contents import RunContents, Segment
 
-AXES = ("step", "wall", "relative", "epoch", "tokens", "samples")
+AXES = ("step", "from_start", "wall", "relative", "active", "epoch", "tokens", "samples")
+_ALWAYS = frozenset(("step", "from_start", "wall", "relative", "active"))
 
 #: Axis -> the manifest field that says how much of it one step is.
 PER_STEP = {"tokens": "tokens_per_step", "samples": "global_batch_size"}
@@ -20,25 +21,30 @@ PER_STEP = {"tokens": "tokens_per_step", "samples": "global_batch_size"}
 
 def available(run: RunContents) -> list[str]:
     """Returns the axes of `AXES` that `run` can be drawn on."""
-    return [axis for axis in AXES if axis in ("step", "wall", "relative") or _scale(run, axis) or axis in run.roles]
+    return [axis for axis in AXES if axis in _ALWAYS or _scale(run, axis) or axis in run.roles]
 
 
 def positions(run: RunContents, segment: Segment, axis: str) -> Optional[npt.NDArray[np.float64]]:
     """Returns the (n,) positions of a segment's points on `axis`, or None where the run does not know them.
 
-    Units: steps; seconds since the Unix epoch (wall); seconds since the run's first record
-    (relative); epochs; tokens; samples. Epochs, tokens and samples come from the run's own series,
-    interpolated by step, else from what the manifest says one step is.
+    Units: steps; steps since that at which the run began (from_start); seconds since the Unix epoch
+    (wall); seconds since the run's first record (relative), and the same without its pauses (active);
+    epochs; tokens; samples. Epochs, tokens and samples come from the run's own series, interpolated
+    by step, else from what the manifest says one step is.
 
     Raises:
       ValueError: an unknown axis.
     """
     if axis == "step":
         return segment.step.astype(np.float64)
+    if axis == "from_start":
+        return (segment.step - run.first_step).astype(np.float64)
     if axis == "wall":
         return segment.wall
     if axis == "relative":
         return segment.wall - run.first_wall
+    if axis == "active":
+        return run.pauses.without(segment.wall) - run.first_wall
     if axis not in AXES:
         raise ValueError(f"x axis {axis!r} is unknown; known: {', '.join(AXES)}")
     known = run.current(axis)

@@ -13,6 +13,7 @@ from tb_mindformers_plugin.eventfile import Column
 from tb_mindformers_plugin.metadata import HealthEvent, RunManifest
 from tb_mindformers_plugin.roles import RoleMatch, framework_of, resolve
 from tb_mindformers_plugin.runs.files import FileContents, with_meant_steps
+from tb_mindformers_plugin.runs.pauses import Pauses, find_pauses
 from tb_mindformers_plugin.runs.series import Breaks, Segment, Series
 from tb_mindformers_plugin.runs.writers import writers
 
@@ -73,6 +74,21 @@ class RunContents:
         """Earliest finite wall time of a point (0 where there is none)."""
         first = min((file.walls()[0] for file in self._files), default=math.inf)
         return first if math.isfinite(first) else 0.0
+
+    @property
+    def first_step(self) -> int:
+        """The step at which the curve of its first role begins: of its loss, where it has one (0 where it has none)."""
+        curve = self.current(next(iter(self.roles), ""))
+        return 0 if curve is None or not len(curve) else int(curve.step[0])
+
+    @functools.cached_property
+    def pauses(self) -> Pauses:
+        """When nothing was running, as the points of its first role tell."""
+        match = next(iter(self.roles.values()), None)
+        segments = [] if match is None else self.segments(match.tag)
+        walls = np.concatenate([segment.wall for segment in segments]) if segments else np.empty(0)
+        starts = sorted(first for first, _ in (file.walls() for file in self._files) if math.isfinite(first))
+        return find_pauses(walls, starts[1:])
 
     @property
     def last_wall(self) -> Optional[float]:

@@ -179,6 +179,28 @@ def test_no_common_steps(runs):
         compare(found["a"], found["b"])
 
 
+def test_runs_that_begin_elsewhere_are_laid_side_by_side_from_their_first_step(runs):
+    found = runs(
+        a={"loss": curve(), "lr": np.full(400, 0.1), "steps": np.arange(400) + 12_000},
+        b={"loss": curve(), "lr": np.full(400, 0.1)},
+    )
+    with pytest.raises(AlignmentError, match="try the axis from_start; log both at the same steps"):
+        compare(found["a"], found["b"])
+    result = compare(found["a"], found["b"], axis="from_start")
+    assert (result.verdict, result.errors.points) == ("same", 400)
+    assert (result.pairs.step[0], result.pairs.position[0], result.pairs.position[-1]) == (12_000, 0, 399)
+    said = result.to_dict("a", "b")
+    assert said["notes"] == ["Aligned at the first step: 12,000 here, 0 in the baseline."]
+    assert said["lr"]["same"]
+    # A point that only one of the two has is left out, and that is said.
+    uneven = runs(
+        c={"loss": curve(399), "steps": [*range(100, 300), *range(301, 500)]}, d={"loss": curve(), "steps": range(400)}
+    )
+    notes = compare(uneven["c"], uneven["d"], axis="from_start").to_dict("c", "d")["notes"]
+    left = "Left out for want of a partner at the same step from the first: 0 points of the run, 1 of the baseline."
+    assert left in notes
+
+
 def test_large_steps_are_paired_exactly(runs):
     steps = np.arange(5_000_000, 5_000_400)
     found = runs(a={"loss": curve(), "steps": 2 * steps}, b={"loss": curve(), "steps": 2 * steps + 1})
@@ -206,7 +228,7 @@ def test_a_role_that_is_not_there(runs):
         compare(found["a"], found["b"])
     with pytest.raises(ValueError, match="role 'los' is unknown; known: loss"):
         compare(found["a"], found["b"], role="los")
-    with pytest.raises(ValueError, match="axis 'wall' is unknown; known: step, tokens, samples"):
+    with pytest.raises(ValueError, match="axis 'wall' is unknown; known: step, from_start, tokens, samples"):
         compare(found["a"], found["b"], role="loss", axis="wall")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from chart_page import ROLE_COLOURS, drag, ink, plot_box, series_requests, write_run, zoomed
+from chart_page import ROLE_COLOURS, drag, hover, ink, plot_box, series_requests, write_run, zoomed
 
 from tb_mindformers_plugin.writer import HealthWriter
 
@@ -60,6 +60,54 @@ def test_a_time_of_day_has_no_logarithm(open_tab, tmp_path):
     tab.find("x-axis").select_option("epoch")
     settle(tab)
     assert tab.find("overlay").get_attribute("data-log-x") == "true"
+
+
+def shown_on(tab, axis):
+    tab.find("x-axis").select_option(axis)
+    tab.frame.locator(f'[data-testid="overlay"][data-state="ready"][data-x="{axis}"]').wait_for()
+
+
+def write_resumed(directory, pause):
+    """Steps 1 to 200, a second each; the process was gone for a while before step 101."""
+    for first, wall in ((1, 1.8e9), (101, 1.8e9 + 100 + pause)):
+        with HealthWriter(directory, {"resumed_from": 100} if first > 1 else {}) as writer:
+            for step in range(first, first + 100):
+                writer.log(step, loss=2.0, wall_time=wall + step - first)
+
+
+def test_pauses_are_cut_out_of_relative_time(open_tab, tmp_path):
+    write_resumed(tmp_path / "run", pause=3600)
+    tab = open_tab(tmp_path)
+    shown_on(tab, "relative")
+    low, high = tab.window()
+    assert high >= 3600 + 199
+    # Nothing is drawn where nothing ran, which is most of the axis.
+    drawn = ink(tab, LOSS)["n"]
+    shown_on(tab, "active")
+    low, high = tab.window()
+    assert (low, 199 <= high < 260) == (0, True)
+    assert ink(tab, LOSS)["n"] > 3 * drawn
+    assert "pauses cut out" in tab.find("x-axis-title").inner_text()
+    tab.page.wait_for_url(lambda url: "p.training_health.x=active" in url)
+    # The window that a zoom asks for is one of this axis.
+    drag(tab, 50, 150)
+    zoomed(tab)
+    asked = series_requests(tab)[-1]
+    assert asked["x"] == "active"
+    assert (asked["from"], asked["to"]) == (pytest.approx(50, abs=2), pytest.approx(150, abs=2))
+
+
+def test_runs_are_laid_side_by_side_from_their_first_step(open_tab, tmp_path):
+    write_loss(tmp_path / "base", lambda step: 3.0, range(1, 201))
+    write_loss(tmp_path / "tuned", lambda step: 1.0, range(12_001, 12_201))
+    tab = open_tab(tmp_path)
+    tab.select("base", "tuned")
+    assert tab.window()[1] > 12_000
+    shown_on(tab, "from_start")
+    low, high = tab.window()
+    assert (low, 199 <= high < 260) == (0, True)
+    hover(tab, 100)
+    assert {row.get_attribute("data-run") for row in tab.find("tooltip-row").all()} == {"base", "tuned"}
 
 
 def test_log_y_of_the_loss_says_what_it_cannot_show(open_tab, tmp_path):

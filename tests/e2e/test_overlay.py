@@ -120,7 +120,7 @@ def test_smoothing_asks_the_server(open_tab, logs):
     assert series_requests(tab)[before:][-1]["smoothing"] == 0
 
 
-@pytest.mark.parametrize("axis", ["wall", "relative", "epoch"])
+@pytest.mark.parametrize("axis", ["wall", "relative", "active", "epoch"])
 def test_other_x_axes(open_tab, logs, axis):
     tab = open_tab(logs)
     tab.select("first")
@@ -128,7 +128,9 @@ def test_other_x_axes(open_tab, logs, axis):
     tab.page.wait_for_timeout(300)
     tab.ready()
     low, high = tab.window()
-    first, last = {"wall": (1.8e9 + 1, 1.8e9 + 200), "relative": (0, 199), "epoch": (0.02, 4)}[axis]
+    first, last = {**{"wall": (1.8e9 + 1, 1.8e9 + 200), "relative": (0, 199), "active": (0, 199), "epoch": (0.02, 4)}}[
+        axis
+    ]
     assert low <= first <= high
     assert low <= last <= high
     assert high - low < 1.5 * (last - first)

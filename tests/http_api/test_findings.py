@@ -55,7 +55,7 @@ def test_findings_worst_first(get):
     # Where its first, last and worst step lie on the other axes that the run has.
     assert found[1]["at"]["wall"][::2] == [1e9 + 200, 1e9 + 200]
     assert found[1]["at"]["relative"][0] == 200
-    assert set(found[1]["at"]) == {"wall", "relative"}
+    assert set(found[1]["at"]) == {"from_start", "wall", "relative", "active"}
     assert (found[1]["run"], found[1]["tag"], found[1]["first_step"]) == ("run", "train/loss", 200)
     assert found[1]["evidence"]["recovered"] is True
 

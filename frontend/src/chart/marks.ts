@@ -2,7 +2,8 @@
 import type { Finding, RunInfo, Severity } from "../api";
 import type { NonFinite, Segment } from "../decode";
 import { formatPosition } from "../format";
-import { type ChartRole, isChartRole, isTime, type Role, type XAxis } from "../roles";
+import { type ChartRole, isChartRole, isCount, isTime, type Role, type XAxis } from "../roles";
+import { firstStep } from "../selection";
 import { text } from "../text";
 import { partedMarks } from "./compare";
 import type { Scene } from "./scene";
@@ -42,7 +43,10 @@ const SHAPES: Readonly<Record<string, MarkKind>> = {
 };
 
 export type MarkedScene = Pick<Scene, "segments" | "x" | "loaded" | "findings" | "comparing"> & {
-  readonly runs: readonly { readonly run: string; readonly info: Pick<RunInfo, "restarts" | "events"> }[];
+  readonly runs: readonly {
+    readonly run: string;
+    readonly info: Pick<RunInfo, "restarts" | "events" | "roles">;
+  }[];
 };
 
 /** Of a scene; where it shows a window, the ends of its segments say nothing about the run. */
@@ -59,15 +63,16 @@ export function findMarks(scene: MarkedScene): Mark[] {
   const marks: Mark[] = [];
   for (const [run, own] of byRun) {
     const info = scene.runs.find((r) => r.run === run)?.info;
+    // Restarts and events are told in steps; on another axis their place is not known here.
+    const origin = originOf(axis, info);
     const told = scene.findings.get(run) ?? [];
     const found = told.flatMap((finding) => ofFinding(finding, own, axis) ?? []);
     const said = new Set(found.filter((m) => m.kind === "nonfinite").map((m) => m.role));
     marks.push(
       ...found,
-      ...restartMarks(run, own, axis, info?.restarts ?? [], loaded),
+      ...restartMarks(run, own, axis, origin === null ? [] : placed(info?.restarts ?? [], origin), loaded),
       ...nonFinite(run, own, axis).filter((m) => !said.has(m.role)),
-      // Events are told in steps; on another axis their place is not known here.
-      ...(axis === "step" ? eventMarks(run, info?.events ?? []) : []),
+      ...(origin === null ? [] : eventMarks(run, info?.events ?? [], axis, origin)),
     );
   }
   return marks.sort((a, b) => a.x - b.x);
@@ -107,16 +112,24 @@ function kindOf(segments: readonly Pick<Segment, "nonfinite">[]): "NaN" | "Inf" 
 
 const chartRole = (role: Role): ChartRole | null => (isChartRole(role) ? role : null);
 
-const eventMarks = (run: string, events: RunInfo["events"]): Mark[] =>
+/** The step at which an axis of steps has its zero; null for any other axis. */
+function originOf(axis: XAxis, info: Pick<RunInfo, "roles"> | undefined): number | null {
+  if (axis === "step") return 0;
+  return axis === "from_start" && info ? firstStep(info) : null;
+}
+
+const placed = (steps: readonly number[], origin: number): number[] => steps.map((step) => step - origin);
+
+const eventMarks = (run: string, events: RunInfo["events"], axis: XAxis, origin: number): Mark[] =>
   events.map(({ kind, step, severity, message }) => ({
     kind: "alert",
     severity,
     run,
     role: null,
-    x: step,
+    x: step - origin,
     label: "",
-    title: text.marks[kind](run, position(step, "step"), message),
-    span: { from: step, to: step },
+    title: text.marks[kind](run, position(step - origin, axis), message),
+    span: { from: step - origin, to: step - origin },
     finding: null,
   }));
 
@@ -156,7 +169,6 @@ function restartMarks(
       span: { from: Math.min(begin, at), to: Math.max(end, at) },
     });
   }
-  if (axis !== "step") return marks;
   for (const step of steps) {
     if (loaded && (step < loaded.from || step > loaded.to)) continue;
     if (marks.some((m) => m.span.from - 1 <= step && step <= m.span.to + 1)) continue;
@@ -266,7 +278,7 @@ export function windowAround(marks: readonly Mark[], segments: readonly Segment[
   const begin = Math.min(...marks.map((m) => m.span.from));
   const end = Math.max(...marks.map((m) => m.span.to));
   const margin = Math.max(end - begin, (CONTEXT * extent) / (points - 1));
-  const whole = axis === "step" || axis === "tokens" || axis === "samples";
+  const whole = isCount(axis);
   let [from, to] = [begin - margin, end + margin];
   if (to - from > extent / 2) {
     // How it began tells more than how it went on.

@@ -8,7 +8,7 @@ import {
   formatShort,
   superscript,
 } from "../format";
-import type { Transform, XAxis } from "../roles";
+import { isDuration, type Transform, type XAxis } from "../roles";
 import type { XScale } from "./xscale";
 
 export interface Tick {
@@ -119,7 +119,7 @@ export function xTicks(x: XScale, most: number): Tick[] {
 export function linearXTicks(axis: XAxis, lo: number, hi: number, most: number): Tick[] {
   if (!(hi > lo)) return [];
   if (axis === "wall") return clockTicks(lo, hi, most);
-  if (axis === "relative") return durationTicks(lo, hi, most);
+  if (isDuration(axis)) return durationTicks(lo, hi, most);
   const whole = axis !== "epoch";
   const step = whole ? Math.max(1, Math.ceil(niceStep(hi - lo, most))) : niceStep(hi - lo, most);
   const values = multiples(lo, hi, step);
@@ -128,7 +128,7 @@ export function linearXTicks(axis: XAxis, lo: number, hi: number, most: number):
 
 /** Powers of ten, with 2 and 5 times those where there is room; times at the units' own steps. */
 function logXTicks({ axis, window: { from, to }, ends: [lo, hi] }: XScale, most: number): Tick[] {
-  const time = axis === "relative";
+  const time = isDuration(axis);
   if (to / from < 4) {
     return linearXTicks(axis, from, to, most)
       .filter((t) => t.at > 0)

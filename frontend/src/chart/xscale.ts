@@ -1,5 +1,5 @@
 /** Where a position on the x axis lies in the plot, on a linear or a logarithmic axis. */
-import type { XAxis } from "../roles";
+import { isCount, type XAxis } from "../roles";
 import type { Window } from "./window";
 
 export interface XScale {
@@ -32,7 +32,7 @@ export const windowOf = (x: XScale, from: number, to: number): Window => ({ from
 
 /** Counts have no fractions: a window over them begins and ends at whole ones. */
 export function wholeWindow({ from, to }: Window, axis: XAxis): Window {
-  if (axis !== "step" && axis !== "tokens" && axis !== "samples") return { from, to };
+  if (!isCount(axis)) return { from, to };
   const low = Math.floor(from);
   return { from: low, to: Math.max(low + 1, Math.ceil(to)) };
 }

@@ -41,9 +41,10 @@ export function Bar({ session, state, theme }: { session: Session; state: Sessio
         ))}
       </fieldset>
       <span class="rule" />
-      <label class="field" title={text.x.title}>
+      <label class="field" title={text.x.titles[session.x] ?? text.x.title}>
         <span>{text.x.label}</span>
         <select
+          class="x-axis"
           data-testid="x-axis"
           value={session.x}
           disabled={idle}
@@ -54,7 +55,9 @@ export function Bar({ session, state, theme }: { session: Session; state: Sessio
               key={axis}
               value={axis}
               disabled={!available(axis)}
-              title={available(axis) ? undefined : comparing ? text.compare.onlyX : text.x.unavailable}
+              title={
+                available(axis) ? text.x.titles[axis] : comparing ? text.compare.onlyX : text.x.unavailable
+              }
             >
               {text.x.names[axis]}
             </option>

@@ -72,6 +72,7 @@ export function stateOf(scene: Scene, status: string, plan: Plan | null) {
     "data-from": plan?.window.from,
     "data-to": plan?.window.to,
     "data-zoomed": scene.zoom !== null,
+    "data-x": scene.x,
     "data-log-x": plan?.x.log,
     "data-roles": scene.roles.join(" "),
     "data-runs": scene.runs.map((run) => run.run).join("\n"),

@@ -58,20 +58,30 @@ export const en = {
     title: "What the x axis counts",
     names: {
       step: "Step",
+      from_start: "Step from start",
       wall: "Wall time",
       relative: "Relative",
+      active: "Relative, no pauses",
       epoch: "Epoch",
       tokens: "Tokens",
       samples: "Samples",
     } satisfies Record<XAxis, string>,
     caption: {
       step: "step",
+      from_start: "steps since the first",
       wall: "time",
       relative: "since start",
+      active: "since start, pauses cut out",
       epoch: "epoch",
       tokens: "tokens",
       samples: "samples",
     } satisfies Record<XAxis, string>,
+    titles: {
+      from_start:
+        "Runs that begin at different steps are laid one upon another: each from its own first step",
+      active:
+        "Since the run began, without the time in which nothing was logged, as between a kill and its restart",
+    } satisfies Partial<Record<XAxis, string>> as Partial<Record<XAxis, string>>,
     unavailable: "none of the chosen runs logged what this axis needs",
   },
   smoothing: {
@@ -411,7 +421,7 @@ export const en = {
     errorNote: "|Δ| ÷ baseline, log; shaded = within tolerance",
     leaves: (run: string, at: string) => `${run} leaves the baseline at ${at}`,
     leavesAt: (at: string) => `leaves the baseline at ${at}`,
-    onlyX: "runs are compared by step, tokens or samples",
+    onlyX: "runs are compared by step, also from their first one, by tokens or by samples",
     summary: (role: string, runs: string, baseline: string) =>
       `Comparison of ${role}: ${runs} against ${baseline}.`,
   },
