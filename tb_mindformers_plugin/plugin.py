@@ -7,6 +7,7 @@ and never a training framework.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import gzip
 import json
@@ -14,11 +15,12 @@ import logging
 import mimetypes
 import pathlib
 import re
-from typing import Any, Callable, Mapping, Optional, cast
+from typing import Any, Callable, Iterator, Mapping, Optional, cast
 
 from tensorboard.backend import http_util
 from tensorboard.plugins import base_plugin
 from werkzeug import Request, Response
+from werkzeug.datastructures import MultiDict
 
 from tb_mindformers_plugin import metadata
 from tb_mindformers_plugin.health.diagnoses import Diagnoses
@@ -29,8 +31,16 @@ from tb_mindformers_plugin.http_api.export import MEDIA_TYPES, export, file_name
 from tb_mindformers_plugin.http_api.findings import parse_findings_request, run_findings
 from tb_mindformers_plugin.http_api.layout import layout_preview, parse_layout_request
 from tb_mindformers_plugin.http_api.listing import list_runs
-from tb_mindformers_plugin.http_api.request import BadRequestError, parse_language, parse_series_request
+from tb_mindformers_plugin.http_api.readers import Readers
+from tb_mindformers_plugin.http_api.request import (
+    BadRequestError,
+    check_known,
+    parse_given,
+    parse_language,
+    parse_series_request,
+)
 from tb_mindformers_plugin.http_api.series import query
+from tb_mindformers_plugin.http_api.tags import tags_without_role
 from tb_mindformers_plugin.runs.discovery import roots
 from tb_mindformers_plugin.runs.provider import ProviderStore
 from tb_mindformers_plugin.runs.store import DEFAULT_MEMORY, RunStore, Store
@@ -86,6 +96,19 @@ class TrainingHealthLoader(base_plugin.TBLoader):  # type: ignore[misc]  # Tenso
         return TrainingHealthPlugin(context)
 
 
+class _NoSuchRunError(Exception):
+    """A request is about a run that is not there."""
+
+
+@contextlib.contextmanager
+def _named_runs() -> Iterator[None]:
+    """Around what looks up the runs that a request names."""
+    try:
+        yield
+    except KeyError as error:
+        raise _NoSuchRunError(f"there is no run {error.args[0]!r}") from error
+
+
 def _route(*methods: str) -> Callable[[_Handler], _Handler]:
     """Checks a route's method and turns its errors into JSON."""
 
@@ -100,6 +123,8 @@ def _route(*methods: str) -> Callable[[_Handler], _Handler]:
                 return handler(plugin, request)
             except BadRequestError as error:
                 return _error(request, 400, str(error), error.hint)
+            except _NoSuchRunError as error:
+                return _error(request, 404, str(error), "GET runs lists the names")
             except Exception as error:  # what a person sees must never be a stack trace
                 logger.exception("%s %s failed", request.method, request.path)
                 return _error(
@@ -133,7 +158,7 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
             self._store = RunStore(searched, DEFAULT_MEMORY if memory is None else memory)
         else:
             self._store = ProviderStore(context.data_provider)
-        self._diagnoses = Diagnoses(getattr(flags, RULES_FLAG, None))
+        self._readers = Readers(self._store, getattr(flags, RULES_FLAG, None))
 
     def get_plugin_apps(self) -> Mapping[str, Any]:
         """Returns path -> handler."""
@@ -143,6 +168,7 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
             "/findings": functools.partial(_application, self.findings_route),
             "/compare": functools.partial(_application, self.compare_route),
             "/layout": functools.partial(_application, self.layout_route),
+            "/tags": functools.partial(_application, self.tags_route),
             "/export": functools.partial(_application, self.export_route),
             "/static/*": functools.partial(_application, self.static_route),
         }
@@ -155,19 +181,26 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
         """Returns how TensorBoard loads the tab."""
         return base_plugin.FrontendMetadata(es_module_path="/static/index.js", tab_name="Training Health")
 
+    def _asked(self, request: Request) -> tuple[Store, Diagnoses, MultiDict[str, str]]:
+        """The runs as of now with the roles that the reader gave to tags, and the request's other parameters."""
+        arguments = MultiDict(request.args)
+        store, diagnoses = self._readers.of(parse_given(arguments.poplist("given")))
+        store.refresh(_FRESH_SECONDS)
+        return store, diagnoses, arguments
+
     @_route("GET")
     def runs_route(self, request: Request) -> Response:
         """``GET runs``."""
-        language = parse_language(request.args)
-        self._store.refresh(_FRESH_SECONDS)
-        return _json(request, list_runs(self._store, diagnoses=self._diagnoses, language=language))
+        store, diagnoses, arguments = self._asked(request)
+        return _json(request, list_runs(store, diagnoses=diagnoses, language=parse_language(arguments)))
 
     @_route("POST")
     def series_route(self, request: Request) -> Response:
         """``POST series``."""
         asked = parse_series_request(request.get_data())
-        self._store.refresh(_FRESH_SECONDS)
-        answer = query(self._store, asked)
+        store, _ = self._readers.of(asked.given)
+        store.refresh(_FRESH_SECONDS)
+        answer = query(store, asked)
         if asked.format == "json":
             return _respond(request, encode_json(answer), "application/json")
         return _respond(request, encode_binary(answer), _BINARY)
@@ -175,39 +208,42 @@ class TrainingHealthPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # Tenso
     @_route("GET")
     def findings_route(self, request: Request) -> Response:
         """``GET findings``."""
-        asked = parse_findings_request(request.args)
-        self._store.refresh(_FRESH_SECONDS)
-        try:
-            return _json(request, run_findings(self._store, self._diagnoses, asked))
-        except KeyError as error:
-            return _error(request, 404, f"there is no run {error.args[0]!r}", "GET runs lists the names")
+        store, diagnoses, arguments = self._asked(request)
+        asked = parse_findings_request(arguments)
+        with _named_runs():
+            return _json(request, run_findings(store, diagnoses, asked))
 
     @_route("GET")
     def compare_route(self, request: Request) -> Response:
         """``GET compare``."""
-        asked = parse_compare_request(request.args)
-        self._store.refresh(_FRESH_SECONDS)
-        try:
-            return _json(request, run_comparison(self._store, asked))
-        except KeyError as error:
-            return _error(request, 404, f"there is no run {error.args[0]!r}", "GET runs lists the names")
+        store, _, arguments = self._asked(request)
+        asked = parse_compare_request(arguments)
+        with _named_runs():
+            return _json(request, run_comparison(store, asked))
 
     @_route("GET")
     def layout_route(self, request: Request) -> Response:
         """``GET layout``."""
-        wanted = parse_layout_request(request.args.to_dict(flat=False))
-        self._store.refresh(_FRESH_SECONDS)
-        return _json(request, layout_preview(self._store, wanted))
+        store, _, arguments = self._asked(request)
+        answer = layout_preview(store, parse_layout_request(arguments.to_dict(flat=False)))
+        if store is not self._store:
+            answer["command"] = None  # which knows nothing of the roles that were given here
+        return _json(request, answer)
+
+    @_route("GET")
+    def tags_route(self, request: Request) -> Response:
+        """``GET tags``."""
+        store, _, arguments = self._asked(request)
+        check_known(arguments, ())
+        return _json(request, tags_without_role(store))
 
     @_route("GET")
     def export_route(self, request: Request) -> Response:
         """``GET export``."""
-        asked = parse_export_request(request.args)
-        self._store.refresh(_FRESH_SECONDS)
-        try:
-            pieces = export(self._store, asked)
-        except KeyError as error:
-            return _error(request, 404, f"there is no run {error.args[0]!r}", "GET runs lists the names")
+        store, _, arguments = self._asked(request)
+        asked = parse_export_request(arguments)
+        with _named_runs():
+            pieces = export(store, asked)
         headers = {
             "Content-Disposition": file_name(asked),
             "Cache-Control": "no-cache, must-revalidate",

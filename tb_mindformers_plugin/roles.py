@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
-from typing import Iterable, Mapping, Optional
+import re
+from typing import Iterable, Mapping, Optional, Sequence, Tuple
 
 
 @dataclasses.dataclass(frozen=True)
@@ -241,12 +242,16 @@ class RoleMatch:
     Attributes:
       tag: its tag, as logged.
       unit: its unit, "" for none.
-      source: "manifest" or the name of the framework whose naming it follows.
+      source: "given" by whoever looks, "manifest", or the name of the framework whose naming it follows.
     """
 
     tag: str
     unit: str
     source: str
+
+
+#: (role, tag) as whoever looks gave roles to tags, what is wanted most first.
+Given = Sequence[Tuple[str, str]]
 
 
 def normalise(tag: str) -> str:
@@ -258,6 +263,7 @@ def resolve(
     tags: Iterable[str],
     manifest_roles: Optional[Mapping[str, str]] = None,
     manifest_units: Optional[Mapping[str, str]] = None,
+    given: Given = (),
 ) -> dict[str, RoleMatch]:
     """Finds which of a run's `tags` plays which role.
 
@@ -266,6 +272,8 @@ def resolve(
       manifest_roles: role -> tag as the run's manifest has it; it wins over the table. A tag that
         was never logged is passed over.
       manifest_units: tag -> unit as the manifest has it.
+      given: what whoever looks says of tags; it wins over all else. Of several tags for a role the first that
+        was logged plays it, and a tag that was given a role plays no other.
 
     Returns:
       Role -> match, in the order of `ROLES`; roles that no tag plays are absent.
@@ -273,13 +281,15 @@ def resolve(
     names = list(tags)
     present = set(names)
     units = manifest_units or {}
-    found = {
-        role: RoleMatch(tag, units.get(tag, ROLES[role].unit), "manifest")
-        for role, tag in (manifest_roles or {}).items()
-        if role in ROLES and tag in present
-    }
+    found: dict[str, RoleMatch] = {}
+    taken = {tag for _, tag in given}
+    declared = [(role, tag) for role, tag in (manifest_roles or {}).items() if tag not in taken]
+    for source, pairs in (("given", given), ("manifest", declared)):
+        for role, tag in pairs:
+            if role in ROLES and tag in present and role not in found:
+                found[role] = RoleMatch(tag, units.get(tag, ROLES[role].unit), source)
     by_normal: dict[str, str] = {}
-    for tag in sorted(names):
+    for tag in sorted(present - taken):
         normal = normalise(tag)
         if not normal.endswith(_OTHER_AXIS):
             by_normal.setdefault(normal, tag)
@@ -293,6 +303,44 @@ def resolve(
                 unit = units.get(tag_found, framework.units.get(role, ROLES[role].unit))
                 found[role] = RoleMatch(tag_found, unit, framework.name)
     return {role: found[role] for role in ROLES if role in found}
+
+
+_EVALUATION = frozenset(("eval", "evaluation", "val", "valid", "validation", "test", "dev"))
+
+# Role -> words of which all are in a tag, in any of several ways; before it the role of the same on held-out data.
+_SUGGESTED: tuple[tuple[str, str, tuple[frozenset[str], ...]], ...] = tuple(
+    (role, held_out, tuple(frozenset(words.split()) for words in ways))
+    for role, held_out, ways in (
+        ("loss_scale", "loss_scale", ("loss scale", "scaler", "lossscale")),
+        ("grad_norm", "grad_norm", ("grad norm", "gradient norm", "gnorm", "gradnorm")),
+        ("lr", "lr", ("lr", "learning rate", "step size", "learningrate")),
+        ("overflow", "overflow", ("overflow",)),
+        ("throughput", "throughput", ("throughput", "tps")),
+        ("step_time", "step_time", ("step time", "iteration time", "iter time")),
+        ("accuracy", "eval_accuracy", ("acc", "accuracy")),
+        ("loss", "eval_loss", ("loss", "nll", "ce", "xent", "objective", "cost")),
+        ("kl", "kl", ("kl",)),
+        ("reward", "reward", ("reward", "rewards")),
+    )
+)
+
+
+def suggested(tag: str) -> Optional[str]:
+    """Returns the role that the words of a tag speak of, for a person to agree to; None where they speak of none.
+
+    >>> suggested("objective/total"), suggested("opt/step_size"), suggested("Val NLL"), suggested("opt/g2")
+    ('loss', 'lr', 'eval_loss', None)
+    """
+    words = frozenset(re.split(r"[^a-z0-9]+", normalise(tag)))
+    for role, held_out, ways in _SUGGESTED:
+        if any(way <= words for way in ways):
+            return held_out if words & _EVALUATION else role
+    return None
+
+
+def on_another_axis(tag: str) -> bool:
+    """Whether a tag is a copy of a series on another x axis, which never plays a role of its own."""
+    return normalise(tag).endswith(_OTHER_AXIS)
 
 
 def framework_of(tags: Iterable[str]) -> Optional[str]:

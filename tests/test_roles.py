@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_mindformers_plugin.roles import FRAMEWORKS, ROLES, framework_of, normalise, resolve
+from tb_mindformers_plugin.roles import FRAMEWORKS, ROLES, framework_of, normalise, resolve, suggested
 
 
 def tags_of(found):
@@ -99,3 +99,32 @@ def test_table_is_spelt_as_normalise_gives_it():
             assert role in ROLES, (framework.name, role)
             for pattern in patterns:
                 assert normalise(pattern) == pattern, (framework.name, pattern)
+
+
+def test_what_is_given_wins_over_manifest_and_names():
+    tags = ["loss", "objective/total", "learning_rate", "mine"]
+    given = [("loss", "gone"), ("loss", "objective/total"), ("loss", "mine"), ("moon", "loss")]
+    assert tags_of(resolve(tags, {"loss": "mine"}, None, given)) == {"loss": "objective/total", "lr": "learning_rate"}
+    # What was given one role plays no other.
+    assert tags_of(resolve(tags, {"loss": "mine"}, None, [("eval_loss", "mine"), ("lr", "loss")])) == {
+        "eval_loss": "mine",
+        "lr": "loss",
+    }
+    found = resolve(["t"], None, {"t": "ms"}, [("step_time", "t")])["step_time"]
+    assert (found.unit, found.source) == ("ms", "given")
+
+
+@pytest.mark.parametrize(
+    ("tag", "role"),
+    [
+        *(
+            ("model/Loss", "loss"),
+            ("val/cost", "eval_loss"),
+            ("opt/lr-Adam", "lr"),
+            ("Gradient Norm (L2)", "grad_norm"),
+        ),
+        *(("amp/loss-scale", "loss_scale"), ("test_acc", "eval_accuracy"), ("top1", None), ("floss", None), ("", None)),
+    ],
+)
+def test_words_of_a_tag_suggest_a_role(tag, role):
+    assert suggested(tag) == role

@@ -8,12 +8,13 @@ import math
 from typing import Any, Iterable, Mapping, Optional, Sequence
 
 from tb_mindformers_plugin.language import LANGUAGES
-from tb_mindformers_plugin.roles import ROLES
+from tb_mindformers_plugin.roles import ROLES, Given
 from tb_mindformers_plugin.runs.axes import AXES
 
 FORMATS = ("binary", "json")
 FEWEST_BUCKETS, MOST_BUCKETS = 8, 100_000
 MOST_SERIES = 100_000
+MOST_GIVEN = 1000
 
 
 class BadRequestError(ValueError):
@@ -41,6 +42,7 @@ class SeriesRequest:
     smoothing: float = 0.0
     format: str = "binary"
     log_x: bool = False
+    given: Given = ()
 
 
 def parse_series_request(body: bytes) -> SeriesRequest:
@@ -55,7 +57,7 @@ def parse_series_request(body: bytes) -> SeriesRequest:
         raise BadRequestError(f"the body is not JSON: {error}", 'send {"runs": ["..."], "roles": ["loss"]}') from error
     if not isinstance(fields, dict):
         raise BadRequestError("the body is not a JSON object", 'send {"runs": ["..."], "roles": ["loss"]}')
-    check_known(fields, ("runs", "roles", "x", "from", "to", "buckets", "log_x", "smoothing", "format"))
+    check_known(fields, ("runs", "roles", "x", "from", "to", "buckets", "log_x", "smoothing", "format", "given"))
     request = SeriesRequest(
         runs=_strings(fields, "runs"),
         roles=_strings(fields, "roles"),
@@ -66,6 +68,7 @@ def parse_series_request(body: bytes) -> SeriesRequest:
         log_x=_boolean(fields, "log_x"),
         smoothing=_smoothing(fields),
         format=_one_of(fields, "format", "binary", FORMATS),
+        given=parse_given(_strings(fields, "given", [])),
     )
     check_roles(request.roles)
     if request.start is not None and request.stop is not None and request.start > request.stop:
@@ -100,6 +103,26 @@ def check_roles(roles: Iterable[str]) -> None:
             raise BadRequestError(f"role {role!r} is unknown", f"known roles: {', '.join(ROLES)}")
 
 
+def parse_given(pairs: Iterable[str]) -> Given:
+    """Returns the roles that whoever looks gave to tags, told as ``role:tag`` each.
+
+    Raises:
+      BadRequestError: one is no such pair, or there are too many.
+    """
+    found = []
+    for pair in pairs:
+        role, colon, tag = pair.partition(":")
+        if not colon or not tag:
+            raise BadRequestError(
+                f"parameter 'given' is {_shown(pair)}", "it is role:tag, such as loss:objective/total"
+            )
+        check_roles([role])
+        found.append((role, tag))
+    if len(found) > MOST_GIVEN:
+        raise BadRequestError(f"{len(found)} tags are given roles", f"at most {MOST_GIVEN} can be")
+    return tuple(found)
+
+
 def parse_language(arguments: Mapping[str, str]) -> str:
     """Returns what ``lang`` asks for: one of `LANGUAGES`.
 
@@ -112,8 +135,8 @@ def parse_language(arguments: Mapping[str, str]) -> str:
     return language
 
 
-def _strings(fields: Mapping[str, Any], name: str) -> list[str]:
-    value = fields.get(name)
+def _strings(fields: Mapping[str, Any], name: str, default: Optional[list[str]] = None) -> list[str]:
+    value = fields.get(name, default)
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise BadRequestError(f"parameter {name!r} is {_shown(value)}", "it is a list of strings")
     return list(dict.fromkeys(value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from typing import Optional, Sequence, Tuple
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from tb_mindformers_plugin.eventfile import Column
 from tb_mindformers_plugin.metadata import HealthEvent, RunManifest
-from tb_mindformers_plugin.roles import RoleMatch, framework_of, resolve
+from tb_mindformers_plugin.roles import Given, RoleMatch, framework_of, resolve
 from tb_mindformers_plugin.runs.files import FileContents, with_meant_steps
 from tb_mindformers_plugin.runs.pauses import Pauses, find_pauses
 from tb_mindformers_plugin.runs.series import Breaks, Segment, Series
@@ -45,18 +46,32 @@ class RunContents:
         self.events = [event for file in self._files for event in file.events]
         #: Scalar tags, sorted.
         self.tags = sorted({tag for file in self._files for tag in file.columns})
-        named = tuple(self.manifest.roles.items()), tuple(self.manifest.units.items())
-        roles, framework = _resolved(tuple(self.tags), *named)
         #: Role -> the series that plays it.
-        self.roles: dict[str, RoleMatch] = dict(roles)
+        self.roles: dict[str, RoleMatch] = self._resolve(())
         #: The framework whose names the tags follow, where that can be told.
-        self.framework = framework
+        self.framework = _framework(tuple(self.tags))
         #: (file name, stretch) that was skipped for being damaged.
         self.damage = [(file.name, damage) for file in self._files for damage in file.damage]
         #: Files that cannot be read at this moment, each a sentence.
         self.unreadable = [file.unreadable for file in self._files if file.unreadable]
         #: What else could not be read, each a sentence.
         self.problems = [problem for file in self._files for problem in file.problems]
+
+    def with_roles(self, given: Given) -> RunContents:
+        """Returns the run with the roles that whoever looks gave to tags; this one where it has none of them.
+
+        The two share their points and what was made of them.
+        """
+        if not {tag for _, tag in given}.intersection(self.tags):
+            return self
+        other = copy.copy(self)
+        other.__dict__.pop("pauses", None)  # which another role may tell
+        other.roles = self._resolve(given)
+        return other
+
+    def _resolve(self, given: Given) -> dict[str, RoleMatch]:
+        named = tuple(self.manifest.roles.items()), tuple(self.manifest.units.items())
+        return dict(_resolved(tuple(self.tags), *named, tuple(given)))
 
     @property
     def ended(self) -> Optional[HealthEvent]:
@@ -197,8 +212,11 @@ _Pairs = Tuple[Tuple[str, str], ...]
 
 
 @functools.lru_cache(maxsize=256)
-def _resolved(
-    tags: tuple[str, ...], roles: _Pairs, units: _Pairs
-) -> tuple[tuple[tuple[str, RoleMatch], ...], Optional[str]]:
-    """The roles of `tags` and the framework: runs of one project log the same."""
-    return tuple(resolve(tags, dict(roles), dict(units)).items()), framework_of(tags)
+def _resolved(tags: tuple[str, ...], roles: _Pairs, units: _Pairs, given: _Pairs) -> tuple[tuple[str, RoleMatch], ...]:
+    """The roles of `tags`: runs of one project log the same."""
+    return tuple(resolve(tags, dict(roles), dict(units), given).items())
+
+
+@functools.lru_cache(maxsize=256)
+def _framework(tags: tuple[str, ...]) -> Optional[str]:
+    return framework_of(tags)

@@ -79,6 +79,14 @@ class ProviderStore:
         """
         return {name: self.runs[name].contents for name in names}
 
+    def glance(self, name: str) -> tuple[RunContents, bool]:
+        """Returns what the provider handed out of a run, which is all that there is of it.
+
+        Raises:
+          KeyError: the run is unknown.
+        """
+        return self.runs[name].contents, True
+
     def is_active(self) -> bool:
         """Whether any run has a series with a known role, or a manifest."""
         asked = {"experiment_id": self._experiment}

@@ -124,12 +124,16 @@ class Run:
                 self._summary, self._summary_of = self._summarised(exact), state
             return self._summary
 
+    def glance(self) -> tuple[RunContents, bool]:
+        """Returns what a look finds that reads as little as a listing does, and whether that is all of the run."""
+        with self._lock:
+            peeked = self._peeked() if self._read is None else None
+            return (self.contents(), True) if peeked is None else (peeked, False)
+
     def _summarised(self, exact: bool) -> RunSummary:
         try:
-            peeked = None if exact else self._peeked()
-            if peeked is None:
-                return summarise(self.name, self.contents(), exact=True)
-            return summarise(self.name, peeked, exact=False)
+            contents, exact = (self.contents(), True) if exact else self.glance()
+            return summarise(self.name, contents, exact)
         except Exception as error:  # one run that nobody foresaw must not cost the others their listing
             logger.exception("run %s cannot be summarised", self.name)
             return unreadable(self.name, f"The run cannot be read: {type(error).__name__}: {error}")

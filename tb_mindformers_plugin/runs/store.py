@@ -50,6 +50,9 @@ class Store(Protocol):
     def load(self, names: Iterable[str]) -> dict[str, RunContents]:
         """Returns all that is known of the named runs. Raises KeyError for one that is not."""
 
+    def glance(self, name: str) -> tuple[RunContents, bool]:
+        """Returns what a listing knows of a run, and whether that is all of it. Raises KeyError for an unknown one."""
+
     def is_active(self) -> bool:
         """Whether any run has a series with a known role, or a manifest."""
 
@@ -150,6 +153,14 @@ class RunStore:
         contents = {name: run.contents() for name, run in runs.items()}
         self._keep(runs)
         return contents
+
+    def glance(self, name: str) -> tuple[RunContents, bool]:
+        """Returns what a look that reads as little as a listing does finds of a run, and whether that is all of it.
+
+        Raises:
+          KeyError: the run is unknown.
+        """
+        return self._runs[name].glance()
 
     def _keep(self, names: Iterable[str]) -> None:
         """Takes note that runs were used, and drops others while there is too much in memory."""

@@ -230,7 +230,7 @@ def test_the_address_restores_the_comparison(open_tab, base, tab):
 def test_what_can_be_compared(tab):
     values = "(options) => options.map((option) => option.value)"
     assert tab.find("compare-metric").locator("option").evaluate_all(values) == ["loss", "lr"]
-    assert tab.find("x-axis").locator("option:enabled").evaluate_all(values) == ["step", "tokens"]
+    assert tab.find("x-axis").locator("option:enabled").evaluate_all(values) == ["step", "from_start", "tokens"]
     tab.find("x-axis").select_option("tokens")
     tab.find("overlay", mode="compare", state="ready").wait_for()
     tab.page.wait_for_timeout(300)
@@ -263,6 +263,11 @@ def test_what_the_server_cannot_compare_is_said_in_the_cell(open_tab, base):
     assert "no loss at the same step" in message
     assert "log both at the same steps" in message
     assert verdict(tab, "same")[0] == "same"
+    assert "try the axis from_start" in message
+    tab.find("x-axis").select_option("from_start")
+    tab.find("verdict", run="elsewhere", verdict="differs").wait_for()
+    note = tab.find("verdict", run="elsewhere").locator('[data-testid="verdict-note"]')
+    assert note.first.inner_text() == "Aligned at the first step: 1,000 here, 1 in the baseline."
     assert all("400" in error for error in tab.errors)  # the browser's own line about it
     tab.errors.clear()
 
