@@ -1,7 +1,7 @@
 /** The plugin's HTTP routes, typed. Only URLs relative to this module, so any path prefix works. */
 import { DecodeError, decodeSeries, type SeriesAnswer } from "./decode";
 import type { Language } from "./language";
-import type { Role, XAxis } from "./roles";
+import { type Given, givenPairs, type Role, type XAxis } from "./roles";
 import { text } from "./text";
 
 export type Status = "running" | "ended" | "stalled" | "unknown";
@@ -79,6 +79,8 @@ export interface Searched {
   readonly directories: number;
   readonly event_files: number;
   readonly tags: number;
+  /** Of these, how many play no role anywhere. */
+  readonly without_role: number;
   /** What could not be read, a sentence each. */
   readonly problems: readonly string[];
 }
@@ -87,6 +89,17 @@ export interface RunsAnswer {
   readonly searched: Searched;
   readonly runs: readonly RunInfo[];
   readonly without_metrics: readonly string[];
+}
+
+/** A scalar that plays no role in some runs; the numbers are those of the newest of them. */
+export interface TagInfo {
+  readonly tag: string;
+  readonly runs: number;
+  readonly points: number | null;
+  readonly last_step: number;
+  readonly last_value: JsonNumber;
+  /** What its name speaks of; nobody takes it for that yet. */
+  readonly suggested: Role | null;
 }
 
 export interface SeriesQuery {
@@ -198,6 +211,7 @@ export interface Api {
   ): Promise<readonly Finding[]>;
   compare(query: CompareQuery, signal: AbortSignal): Promise<Comparison>;
   layout(signal: AbortSignal): Promise<LayoutPreview>;
+  tags(signal: AbortSignal): Promise<readonly TagInfo[]>;
   /** Where all points of these runs are to be had as a file. */
   exportUrl(runs: readonly string[], format: "csv" | "json"): string;
 }
@@ -207,10 +221,20 @@ export function routesBase(moduleUrl: string): URL {
   return new URL("../", moduleUrl);
 }
 
-export function createApi(base: URL, fetcher: typeof fetch = (...a) => fetch(...a)): Api {
+/** `given`: what the user says of tags by now; told with every question. */
+export function createApi(
+  base: URL,
+  fetcher: typeof fetch = (...a) => fetch(...a),
+  given: () => Given = () => ({}),
+): Api {
+  const route = (name: string, asked: Iterable<readonly [string, string]> = []): URL => {
+    const pairs = [...asked, ...givenPairs(given()).map((pair) => ["given", pair] as const)];
+    const query = new URLSearchParams(pairs.map(([key, value]) => [key, value])).toString();
+    return new URL(query === "" ? name : `${name}?${query}`, base);
+  };
   return {
     async runs(language, signal) {
-      const response = await ask(fetcher, new URL(`runs?lang=${language}`, base), { signal });
+      const response = await ask(fetcher, route("runs", [["lang", language]]), { signal });
       return readable(async () => withDefaults(await response.json()));
     },
     async series(query, signal) {
@@ -218,31 +242,31 @@ export function createApi(base: URL, fetcher: typeof fetch = (...a) => fetch(...
         signal,
         method: "POST",
         headers: { "Content-Type": "application/json" },
-        body: JSON.stringify({ ...query, format: "binary" }),
+        body: JSON.stringify({ ...query, given: givenPairs(given()), format: "binary" }),
       });
       return readable(async () => decodeSeries(await response.arrayBuffer()));
     },
     async findings(run, baseline, language, signal) {
-      const asked = new URLSearchParams({ run, ...(baseline !== null && { baseline }), lang: language });
-      const url = new URL(`findings?${asked}`, base);
-      const response = await ask(fetcher, url, { signal });
+      const asked = Object.entries({ run, ...(baseline !== null && { baseline }), lang: language });
+      const response = await ask(fetcher, route("findings", asked), { signal });
       return readable(async () => findingsOf(await response.json()));
     },
     async compare(query, signal) {
       const said = Object.entries(query).filter(([, value]) => value !== null);
-      const asked = new URLSearchParams(said.map(([key, value]) => [key, String(value)]));
-      const response = await ask(fetcher, new URL(`compare?${asked}`, base), { signal });
+      const asked = said.map(([key, value]) => [key, String(value)] as const);
+      const response = await ask(fetcher, route("compare", asked), { signal });
       return readable(() => response.json());
     },
     async layout(signal) {
-      const response = await ask(fetcher, new URL("layout", base), { signal });
+      const response = await ask(fetcher, route("layout"), { signal });
       return readable(() => response.json());
     },
-    exportUrl(runs, format) {
-      const query = new URLSearchParams(runs.map((run) => ["run", run]));
-      query.set("format", format);
-      return new URL(`export?${query}`, base).href;
+    async tags(signal) {
+      const response = await ask(fetcher, route("tags"), { signal });
+      return readable(async () => tagsOf(await response.json()));
     },
+    exportUrl: (runs, format) =>
+      route("export", [...runs.map((run) => ["run", run] as const), ["format", format]]).href,
   };
 }
 
@@ -251,11 +275,24 @@ function findingsOf(answer: { findings?: unknown }): readonly Finding[] {
   return answer.findings;
 }
 
+function tagsOf(answer: { tags?: unknown }): readonly TagInfo[] {
+  if (!Array.isArray(answer.tags)) throw new DecodeError("the list of tags is missing");
+  return answer.tags;
+}
+
 /** A run lacking an optional field must not take the whole list down. */
 function withDefaults(answer: Partial<RunsAnswer>): RunsAnswer {
   if (!Array.isArray(answer.runs)) throw new DecodeError("the list of runs is missing");
   return {
-    searched: { logdir: "", directories: 0, event_files: 0, tags: 0, problems: [], ...answer.searched },
+    searched: {
+      logdir: "",
+      directories: 0,
+      event_files: 0,
+      tags: 0,
+      without_role: 0,
+      problems: [],
+      ...answer.searched,
+    },
     without_metrics: answer.without_metrics ?? [],
     runs: answer.runs.map((run) => ({
       ...run,

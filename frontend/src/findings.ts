@@ -48,11 +48,13 @@ export const scopeOf = (run: string): string => RUN + run;
 export const runOf = (scope: string): string | null =>
   scope.startsWith(RUN) ? scope.slice(RUN.length) : null;
 
-/** Another one where a run has grown, or where time has told something of it: that it fell silent. */
+/** Another one where a run has grown, where other series play its roles, or where time has told that it fell silent. */
 export const versionOf = (run: RunInfo): string => {
+  const series = Object.values(run.roles);
   const counts = SEVERITIES.map((severity) => run.findings?.[severity] ?? 0);
-  const lastStep = Math.max(0, ...Object.values(run.roles).map((r) => r.last_step));
-  return [run.last_wall_time, lastStep, run.status, ...counts].join(" ");
+  const lastStep = Math.max(0, ...series.map((of) => of.last_step));
+  const tags = series.map((of) => of.tag).join("\n");
+  return [run.last_wall_time, lastStep, run.status, ...counts, tags].join(" ");
 };
 
 /** Context on either side, as a part of the stretch; and at least so many steps, for a stretch of one. */

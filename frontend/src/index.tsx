@@ -7,6 +7,7 @@ import compare from "./compare.css?inline";
 import { App } from "./components/App";
 import { listenToHost } from "./host";
 import { preferredLanguage } from "./language";
+import roles from "./roles.css?inline";
 import { Session } from "./session";
 import sheet from "./style.css?inline";
 import { watchHostTheme } from "./theme";
@@ -16,14 +17,15 @@ export function render(): void {
   // Through a variable, or the bundler takes the relative URL for a file of its own.
   const here = import.meta.url;
   const style = document.createElement("style");
-  style.textContent = `${uPlotSheet}\n${sheet}\n${charts}\n${compare}`;
+  style.textContent = `${uPlotSheet}\n${sheet}\n${charts}\n${compare}\n${roles}`;
   document.head.append(style);
   const root = document.createElement("div");
   root.id = "training-health";
   document.body.append(root);
 
   const address = new Address();
-  const session = new Session(createApi(routesBase(here)), address);
+  const api = createApi(routesBase(here), undefined, () => session.state.view.given);
+  const session: Session = new Session(api, address);
   session.speak(preferredLanguage());
   watchHostTheme((hostTheme) => session.patch({ hostTheme }));
   listenToHost(() => void session.reload("grown"));

@@ -9,7 +9,8 @@
  */
 import { runOf, scopeOf } from "./findings";
 import { hashName } from "./palette";
-import { DEFAULT_VIEW, parseView, type View } from "./state";
+import type { Given } from "./roles";
+import { DEFAULT_VIEW, isGiven, parseView, type View } from "./state";
 
 export interface LinkContext {
   /** All runs there are, ranks included. */
@@ -29,7 +30,7 @@ export function viewToLink(view: View, context: LinkContext): URLSearchParams {
   const params = new URLSearchParams();
   for (const [key, value] of Object.entries(view) as [keyof View, View[keyof View]][]) {
     if (key === "runs" || value === null || value === DEFAULT_VIEW[key]) continue;
-    const said = TO_TEXT[key]?.(String(value)) ?? valueToText(value);
+    const said = textOf(key, value);
     if (said !== "") params.set(key, said);
   }
   if (view.runs !== null) params.set("runs", runsToText(view.runs, context));
@@ -120,10 +121,32 @@ function scopeFromText(text: string, runs: readonly string[]): string | null {
   return name && scopeOf(name);
 }
 
-const TO_TEXT: Readonly<Partial<Record<keyof View, (value: string) => string>>> = {
-  baseline: nameToText,
-  findingsOf: scopeToText,
-};
+function textOf(key: keyof View, value: NonNullable<View[keyof View]>): string {
+  if (key === "baseline") return nameToText(String(value));
+  if (key === "findingsOf") return scopeToText(String(value));
+  if (key === "given") return givenToText(value as Given);
+  return valueToText(value);
+}
+
+/** `loss:objective/total,lr:opt/step_size`: as many as there is room for. */
+function givenToText(given: Given): string {
+  let said = "";
+  for (const [tag, role] of Object.entries(given)) {
+    const longer = `${said}${said && ","}${role}:${escaped(tag)}`;
+    if (longer.length <= LONGEST_NAMES) said = longer;
+  }
+  return said;
+}
+
+/** Each part that is none costs no other. */
+function givenFromText(text: string): unknown {
+  const pairs = text.split(",").map((pair) => {
+    const at = pair.indexOf(":");
+    return [unescaped(pair.slice(at + 1)), pair.slice(0, Math.max(0, at))] as const;
+  });
+  const valid = pairs.filter(([tag, role]) => isGiven(tag, role));
+  return valid.length > 0 ? Object.fromEntries(valid) : null;
+}
 
 const DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
 
@@ -171,5 +194,6 @@ const FROM_TEXT = new Map<string, (text: string) => unknown>([
   ["logX", boolean],
   ["yLock", boolean],
   ["scales", (text) => byRole(text, ([scale]) => scale)],
+  ["given", givenFromText],
   ["ranges", (text) => byRole(text, (ends) => ends.map(number))],
 ]);

@@ -44,6 +44,27 @@ export const CHART_ROLES = [
 export type LoggedRole = (typeof CHART_ROLES)[number];
 export type ChartRole = LoggedRole | DerivedRole;
 
+/** What a tag can be said to mean. */
+export const GIVABLE_ROLES = [
+  ...CHART_ROLES,
+  "overflow",
+  "epoch",
+  "tokens",
+  "samples",
+] as const satisfies readonly Role[];
+export type GivableRole = (typeof GIVABLE_ROLES)[number];
+
+/** Tag -> the role that the user says it plays. */
+export type Given = Readonly<Record<string, GivableRole>>;
+
+/** A tag may be called like anything, also like what every object has. */
+export const roleGiven = (given: Given, tag: string): GivableRole | null =>
+  Object.hasOwn(given, tag) ? given[tag]! : null;
+
+/** As the server is told. */
+export const givenPairs = (given: Given): string[] =>
+  Object.entries(given).map(([tag, role]) => `${role}:${tag}`);
+
 /** The four the overlay has an axis for, in the order of its lanes. */
 export const OVERLAY_ROLES = [
   "loss",

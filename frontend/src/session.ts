@@ -24,6 +24,8 @@ import type { Repaintable } from "./picture/picture";
 import {
   COMPARE_AXES,
   canBeLog,
+  type Given,
+  givenPairs,
   type LoggedRole,
   QUERIED_ROLES,
   type Role,
@@ -82,8 +84,9 @@ export interface SessionState {
   readonly unchecked: ReadonlyMap<string, string>;
   /** Its steps are lit in the chart. */
   readonly selectedFinding: Finding | null;
-  /** The help dialog is open. */
+  /** The help dialog is open, or that in which tags are given roles. */
   readonly help: boolean;
+  readonly picking: boolean;
   readonly language: Language;
   readonly hostTheme: ThemeName;
 }
@@ -129,6 +132,7 @@ export class Session extends Store<SessionState> {
       unchecked: new Map(),
       selectedFinding: null,
       help: false,
+      picking: false,
       language: "en",
       hostTheme: "light",
     });
@@ -165,7 +169,7 @@ export class Session extends Store<SessionState> {
     this.patch({ refreshing: true });
     try {
       const before = this.state.runs;
-      const answer = await this.api.runs(this.state.language, abort.signal);
+      const answer = await this.listed(abort.signal);
       if (abort.signal.aborted) return;
       this.takeRuns(answer);
       await this.loadSeries(what === "all" ? "all" : grownSince(before, this.state.runs));
@@ -174,6 +178,23 @@ export class Session extends Store<SessionState> {
     } finally {
       if (this.runsAbort === abort) this.patch({ refreshing: false });
     }
+  }
+
+  /** What tags mean is known once it is known which log directory this is: then it is asked again. */
+  private async listed(signal: AbortSignal): Promise<RunsAnswer> {
+    const answer = await this.api.runs(this.state.language, signal);
+    if (this.state.answer || signal.aborted) return answer;
+    const { given } = this.firstView(answer.searched.logdir, []);
+    if (Object.keys(given).length === 0) return answer;
+    this.patch({ view: { ...this.state.view, given } });
+    return this.api.runs(this.state.language, signal);
+  }
+
+  /** As this browser tab had it before it was reloaded; else what the address says, else as it was at the last visit. */
+  private firstView(logdir: string, runs: readonly string[]): View {
+    const before = this.address.reloaded ? viewOfThisTab(logdir) : {};
+    if (Object.keys(before).length > 0) return { ...DEFAULT_VIEW, ...before };
+    return this.viewOf(restoreView(logdir), runs);
   }
 
   exportUrl(runs: readonly string[], format: "csv" | "json"): string {
@@ -186,11 +207,7 @@ export class Session extends Store<SessionState> {
     let { view, slots, ownSlots } = this.state;
     const logdir = answer.searched.logdir;
     if (first) {
-      const before = this.address.reloaded ? viewOfThisTab(logdir) : {};
-      view =
-        Object.keys(before).length > 0
-          ? { ...DEFAULT_VIEW, ...before }
-          : this.viewOf(restoreView(logdir), [...runs.keys()]);
+      view = this.firstView(logdir, [...runs.keys()]);
       slots = restoreSlots(logdir, "colours");
       ownSlots = restoreSlots(logdir, "own-colours");
     }
@@ -205,13 +222,13 @@ export class Session extends Store<SessionState> {
 
   /**
    * The address says all of a view that is not as usual; where it says nothing the last one is taken up again. Habits
-   * of whoever looks stay unless it says otherwise.
+   * of whoever looks, and what they said of tags, stay unless it says otherwise.
    */
   private viewOf(remembered: Partial<View>, runs: readonly string[]): View {
     const said = this.address.read();
     if (said.size === 0) return { ...DEFAULT_VIEW, ...remembered };
-    const { theme = DEFAULT_VIEW.theme, every = DEFAULT_VIEW.every } = remembered;
-    return { ...DEFAULT_VIEW, theme, every, ...viewFromLink(said, runs) };
+    const { theme, every, given } = { ...DEFAULT_VIEW, ...remembered };
+    return { ...DEFAULT_VIEW, theme, every, given, ...viewFromLink(said, runs) };
   }
 
   /** The address was edited by hand, or the browser went back. */
@@ -221,6 +238,7 @@ export class Session extends Store<SessionState> {
     const next = this.viewOf(view, [...runs.keys()]);
     this.patch({ selectedFinding: selected(this.state.findings, next.finding) });
     this.setView(next);
+    if (givenPairs(next.given).join() !== givenPairs(view.given).join()) void this.reload();
   }
 
   private get linkContext(): LinkContext {
@@ -303,18 +321,34 @@ export class Session extends Store<SessionState> {
       : [...presentRoles(this.drawn.runs, rolesOf(chart)), "overflow"];
   }
 
+  /** The query, and what it is asked with. */
+  get queryKey(): string {
+    return JSON.stringify([this.query, givenPairs(this.state.view.given)]);
+  }
+
   setView(change: Partial<View>, soon = false): void {
     const axis = this.x;
     this.patch({ view: { ...this.state.view, ...change } });
     if (this.x !== axis) this.dropZoom();
     this.giveColours();
     if (CHECKED.some((part) => part in change)) this.check();
-    const { view } = this.state;
-    if (this.state.answer) rememberView(this.state.answer.searched.logdir, view);
-    this.address.write(() => viewToLink(this.state.view, this.linkContext));
+    this.keepView();
     window.clearTimeout(this.settle);
     if (soon) this.settle = window.setTimeout(() => void this.loadSeries(), SETTLE_MS);
     else void this.loadSeries();
+  }
+
+  /** Says what tags mean; the runs are listed anew with that. */
+  setGiven(given: Given): void {
+    this.patch({ view: { ...this.state.view, given } });
+    this.keepView();
+    void this.reload();
+  }
+
+  private keepView(): void {
+    const { answer, view } = this.state;
+    if (answer) rememberView(answer.searched.logdir, view);
+    this.address.write(() => viewToLink(this.state.view, this.linkContext));
   }
 
   toggleRun(run: string): void {
@@ -415,7 +449,7 @@ export class Session extends Store<SessionState> {
   private async loadSeries(anew: "all" | ReadonlySet<string> = new Set()): Promise<void> {
     if (!this.state.answer) return;
     const query = this.query;
-    const key = JSON.stringify(query);
+    const key = this.queryKey;
     const { frame: shown } = this.state;
     const stale = anew === "all" ? (query?.runs ?? []) : (query?.runs.filter((run) => anew.has(run)) ?? []);
     if (stale.length === 0 && anew !== "all" && shown?.key === key && !this.seriesAbort) {

@@ -6,7 +6,16 @@
 import { SEVERITIES, type Severity } from "./api";
 import { runOf } from "./findings";
 import { hashName } from "./palette";
-import { CHART_ROLES, type ChartRole, isChartRole, type LoggedRole, X_AXES, type XAxis } from "./roles";
+import {
+  CHART_ROLES,
+  type ChartRole,
+  GIVABLE_ROLES,
+  type Given,
+  isChartRole,
+  type LoggedRole,
+  X_AXES,
+  type XAxis,
+} from "./roles";
 import { keep, kept } from "./storage";
 import type { ThemeChoice } from "./theme";
 
@@ -61,6 +70,8 @@ export interface View {
   /** How far a value may be from the baseline's, as a part of it, and what is added to that in the metric's unit. */
   readonly tolerance: number;
   readonly absolute: number;
+  /** What the user says that tags mean; kept for this log directory. */
+  readonly given: Given;
   readonly filter: string;
   readonly every: (typeof INTERVALS)[number];
   readonly theme: ThemeChoice;
@@ -89,6 +100,7 @@ export const DEFAULT_VIEW: View = {
   metric: "loss",
   tolerance: 0.01,
   absolute: 0,
+  given: {},
   filter: "",
   every: 30,
   theme: "auto",
@@ -110,12 +122,16 @@ const orNull =
   (v: unknown): v is T | null =>
     v === null || check(v);
 
+const isRecord = (v: unknown): v is Record<string, unknown> =>
+  typeof v === "object" && v !== null && !Array.isArray(v);
+const entriesAre = (v: object, valid: (key: string, of: unknown) => boolean): boolean =>
+  Object.entries(v).every(([key, of]) => valid(key, of));
+export const isGiven = (tag: string, role: unknown): boolean =>
+  tag !== "" && (GIVABLE_ROLES as readonly unknown[]).includes(role);
 const byRole =
   (valid: (v: unknown) => boolean) =>
   (v: unknown): boolean =>
-    typeof v === "object" &&
-    v !== null &&
-    Object.entries(v).every(([role, of]) => isChartRole(role) && valid(of));
+    isRecord(v) && entriesAre(v, (role, of) => isChartRole(role) && valid(of));
 const isRange = (v: unknown): boolean =>
   Array.isArray(v) && v.length === 2 && finite(v[0]) && finite(v[1]) && v[0] < v[1];
 
@@ -142,6 +158,7 @@ const VALID: { [K in keyof View]: (v: unknown) => v is View[K] } = {
   metric: oneOf<LoggedRole>(...CHART_ROLES),
   tolerance: (v): v is number => finite(v) && v >= 0 && v <= MOST_TOLERANCE,
   absolute: (v): v is number => finite(v) && v >= 0,
+  given: (v): v is Given => isRecord(v) && entriesAre(v, isGiven),
   filter: (v): v is string => typeof v === "string" && v.length <= 500,
   every: oneOf<View["every"]>(...INTERVALS),
   theme: oneOf<ThemeChoice>("auto", "light", "dark"),

@@ -34,7 +34,37 @@ describe("the routes", () => {
     }) as unknown as typeof fetch;
     await createApi(BASE, fetcher).series(QUERY, never);
     expect(asked[0]![0]).toBe(`${BASE.href}series`);
-    expect(JSON.parse(asked[0]![1]!)).toEqual({ ...QUERY, format: "binary" });
+    expect(JSON.parse(asked[0]![1]!)).toEqual({ ...QUERY, given: [], format: "binary" });
+  });
+
+  it("are all told what tags mean", async () => {
+    const asked: [string, string | undefined][] = [];
+    const fetcher = (async (url: URL, init: RequestInit) => {
+      asked.push([url.href.slice(BASE.href.length), init.body as string | undefined]);
+      return new Response(JSON.stringify({ runs: [], tags: [], findings: [] }));
+    }) as unknown as typeof fetch;
+    const api = createApi(BASE, fetcher, () => ({ "a&b/c": "loss", d: "lr" }));
+    const compared = { ...QUERY, baseline: "a", run: "b", role: "loss", tolerance: 0, absolute: 0 } as const;
+    await api.runs("en", never);
+    await api.findings("a", null, "en", never);
+    await api.compare({ ...compared, lang: "en" }, never);
+    await api.layout(never);
+    await api.tags(never);
+    const given = ["loss:a&b/c", "lr:d"];
+    const urls = [...asked.map(([url]) => url), api.exportUrl(["a"], "csv").slice(BASE.href.length)];
+    expect(urls.map((url) => url.split("?")[0])).toEqual([
+      "runs",
+      "findings",
+      "compare",
+      "layout",
+      "tags",
+      "export",
+    ]);
+    for (const url of urls) {
+      expect(new URLSearchParams(url.split("?")[1]).getAll("given")).toEqual(given);
+    }
+    await api.series(QUERY, never).catch(() => {});
+    expect(JSON.parse(asked.at(-1)![1]!).given).toEqual(given);
   });
 });
 

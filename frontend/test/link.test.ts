@@ -38,6 +38,7 @@ describe("a link", () => {
       finding: "loss_spike.700.abc",
       findingsOf: scopeOf("ü&=#"),
       baseline: "100%,sure",
+      given: { "objective/total": "loss", "a,b:c%": "lr" },
       tolerance: 0.005,
       absolute: 1e-7,
       drawAll: true,
@@ -62,6 +63,20 @@ describe("a link", () => {
       expect(back(text, runs).findingsOf).toBe(scope);
     }
     expect(back("findingsOf=some", runs)).toEqual({});
+  });
+
+  it("has what tags mean, as far as there is room, part by part", () => {
+    const given = Object.fromEntries(
+      Array.from({ length: 90 }, (_, i) => [`layer_${i}/value`, "loss"] as const),
+    );
+    const text = there({ ...DEFAULT_VIEW, given }, context([]));
+    expect(text.length).toBeLessThan(1000);
+    const read = Object.entries(back(text, []).given!);
+    expect(read.length).toBeGreaterThan(20);
+    expect(read).toEqual(Object.entries(given).slice(0, read.length));
+    expect(there({ ...DEFAULT_VIEW, given: { ["x".repeat(4096)]: "loss" } }, context([]))).toBe("");
+    expect(back("given=moon:a,loss:,lr:b,,loss", []).given).toEqual({ b: "lr" });
+    expect(back("given=nothing", [])).toEqual({});
   });
 
   it("tells an empty choice from no choice", () => {

@@ -12,9 +12,21 @@ class FakeServer implements Api {
   fault: ApiError | null = null;
   list = [run("a"), run("b", ["step"])];
 
+  /** What tags meant whenever the list was asked for, as the API itself takes it from the session. */
+  readonly listedWith: unknown[] = [];
+  session: Session | null = null;
+
   async runs() {
     if (this.fault) throw this.fault;
-    const searched = { logdir: "/logs", directories: 2, event_files: 2, tags: 2, problems: [] };
+    if (this.session) this.listedWith.push(this.session.state.view.given);
+    const searched = {
+      logdir: "/logs",
+      directories: 2,
+      event_files: 2,
+      tags: 2,
+      without_role: 0,
+      problems: [],
+    };
     return { searched, runs: this.list, without_metrics: [] };
   }
 
@@ -38,6 +50,10 @@ class FakeServer implements Api {
 
   layout(): never {
     throw new Error("only its dialog asks for it");
+  }
+
+  tags(): never {
+    throw new Error("only the choice of roles asks for it");
   }
 
   exportUrl(): string {
@@ -153,6 +169,34 @@ describe("a session", () => {
       every: 60,
       drawAll: true,
     });
+  });
+
+  it("lists the runs anew with what the user says of tags, and again at the next visit", async () => {
+    server.session = session;
+    const { queryKey } = session;
+    session.setGiven({ "objective/total": "loss" });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(server.listedWith).toEqual([{ "objective/total": "loss" }]);
+    expect(session.queryKey).not.toBe(queryKey);
+    vi.stubGlobal("sessionStorage", storage());
+    const next = new Session(server);
+    server.session = next;
+    server.listedWith.length = 0;
+    void next.reload();
+    await vi.advanceTimersByTimeAsync(0);
+    // Which log directory it is the first answer says.
+    expect(server.listedWith).toEqual([{}, { "objective/total": "loss" }]);
+    expect(next.state.view.given).toEqual({ "objective/total": "loss" });
+  });
+
+  it("takes what a link says of tags, and what it says besides", async () => {
+    vi.stubGlobal("location", { hash: "#given=loss:objective/total&runs=b", pathname: "/", search: "" });
+    const next = new Session(server);
+    server.session = next;
+    void next.reload();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(server.listedWith).toEqual([{}, { "objective/total": "loss" }]);
+    expect(next.state.view).toMatchObject({ given: { "objective/total": "loss" }, runs: ["b"] });
   });
 
   it("starts anew where all remembered runs are gone", async () => {

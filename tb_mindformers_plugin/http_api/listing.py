@@ -12,6 +12,7 @@ from tb_mindformers_plugin.health.finding import SEVERITIES
 from tb_mindformers_plugin.http_api.events import shown_events
 from tb_mindformers_plugin.http_api.hints import missing_hints
 from tb_mindformers_plugin.language import Text
+from tb_mindformers_plugin.roles import on_another_axis
 from tb_mindformers_plugin.runs.ranks import fold_ranks
 from tb_mindformers_plugin.runs.silence import goes_on
 from tb_mindformers_plugin.runs.store import Store
@@ -42,13 +43,16 @@ def list_runs(
     diagnoses = diagnoses or Diagnoses()
     summaries = store.summaries(read_all)
     diagnoses.forget_others(summary.name for summary in summaries)
+    tags = {tag for summary in summaries for tag in summary.tags}
+    playing = {series.tag for summary in summaries for series in summary.roles.values()}
     jobs = fold_ranks([summary for summary in summaries if summary.roles or summary.has_manifest])
     return {
         "searched": {
             "logdir": ", ".join(f"{root.name}:{root.path}" if root.name else root.path for root in store.searched),
             "directories": store.discovery.directories,
             "event_files": sum(len(run.files) for run in store.runs.values()),
-            "tags": len({tag for summary in summaries for tag in summary.tags}),
+            "tags": len(tags),
+            "without_role": sum(not on_another_axis(tag) for tag in tags - playing),
             "problems": [*store.discovery.problems, *_problems_elsewhere(summaries, language)],
         },
         "runs": [_run(job.shown, job.ranks, diagnoses.of(store, job.shown, at), at, language) for job in jobs],

@@ -16,6 +16,7 @@ import { Guard } from "./Guard";
 import { Help } from "./Help";
 import { Notes } from "./Notes";
 import { Overlay } from "./Overlay";
+import { RolesDialog } from "./RolesDialog";
 import { RunList } from "./RunList";
 import { Stacked } from "./Stacked";
 import { useScene } from "./scene";
@@ -43,6 +44,7 @@ export function App({ session }: { session: Session }) {
         </Guard>
       </main>
       {state.help && <Help onClose={() => session.patch({ help: false })} />}
+      {state.picking && <RolesDialog session={session} onClose={() => session.patch({ picking: false })} />}
     </div>
   );
 }
@@ -50,7 +52,7 @@ export function App({ session }: { session: Session }) {
 function Main({ session, state, theme }: { session: Session; state: SessionState; theme: ThemeName }) {
   const { answer, runs } = state;
   if (!answer) return state.problem ? null : <p class="waiting">{text.chart.loading}</p>;
-  if (answer.runs.length === 0) return <NoMetrics searched={answer.searched} />;
+  if (answer.runs.length === 0) return <NoMetrics session={session} searched={answer.searched} />;
   if (state.view.chart === "compare") return <Compare session={session} state={state} theme={theme} />;
   const chosen = session.chosen;
   if (chosen.length === 0) {
@@ -73,7 +75,7 @@ function Main({ session, state, theme }: { session: Session; state: SessionState
 function ChartPanel({ session, state, theme }: { session: Session; state: SessionState; theme: ThemeName }) {
   const [plan, setPlan] = useState<Plan | null>(null);
   const { frame, problem } = state;
-  const pending = state.loading || frame === null || frame.key !== JSON.stringify(session.query);
+  const pending = state.loading || frame === null || frame.key !== session.queryKey;
   const scene = useScene(session, state, theme, pending);
   const Charts = state.view.chart === "stacked" ? Stacked : Overlay;
   const status = !pending ? "ready" : problem && !state.loading ? "error" : "loading";

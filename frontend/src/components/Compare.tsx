@@ -77,7 +77,7 @@ function Compared({ session, state, theme }: Props) {
   const [plan, setPlan] = useState<Plan | null>(null);
   const [open, setOpen] = useState(false);
   const { compared, pending: comparing } = useComparisons(session, state);
-  const pending = state.loading || state.frame === null || state.frame.key !== JSON.stringify(session.query);
+  const pending = state.loading || state.frame === null || state.frame.key !== session.queryKey;
   const scene = useComparedScene(session, state, theme, pending, compared);
   const status = !pending && !comparing ? "ready" : state.problem && !state.loading ? "error" : "loading";
   const runs = scene.runs.filter((run) => run.run !== session.baseline);

@@ -2,13 +2,15 @@ import type { ComponentChildren } from "preact";
 import type { RoleInfo, RunInfo, Searched } from "../api";
 import { formatCount, formatSignificant } from "../format";
 import { isChartRole, type Role } from "../roles";
+import type { Session } from "../session";
 import { CALLBACK_SNIPPET, DOCTOR_COMMAND, text } from "../text";
 import { CopyButton } from "./CopyButton";
+import { RolePicker } from "./RolePicker";
 
 const MOST_PROBLEMS = 5;
 
 /** Nothing at all to draw: what was looked at, and what would put something here. */
-export function NoMetrics({ searched }: { searched: Searched }) {
+export function NoMetrics({ session, searched }: { session: Session; searched: Searched }) {
   const { logdir, directories, event_files, tags, problems } = searched;
   const why =
     event_files === 0 ? text.empty.noEvents : tags === 0 ? text.empty.noTags : text.empty.unknownTags;
@@ -31,19 +33,27 @@ export function NoMetrics({ searched }: { searched: Searched }) {
         </p>
       ))}
       {problems.length > MOST_PROBLEMS && <p>{text.empty.moreRows(problems.length - MOST_PROBLEMS)}</p>}
-      <Card number={1} title={text.empty.callbackTitle}>
+      {tags > 0 && (
+        <Card number={1} title={text.roles.title}>
+          <p>{text.roles.what}</p>
+          <RolePicker session={session} />
+        </Card>
+      )}
+      <Card number={tags > 0 ? 2 : 1} title={text.empty.callbackTitle}>
         <p>
           {text.empty.callbackText[0]} <code>model.train</code>
           {text.empty.callbackText[1]}
         </p>
         <Snippet code={CALLBACK_SNIPPET(logdir)} />
       </Card>
-      <Card number={2} title={text.empty.logdirTitle}>
-        <p>
-          {text.empty.logdirText[0]} <code>--logdir</code> {text.empty.logdirText[1]}{" "}
-          <code>events.out.tfevents…</code> {text.empty.logdirText[2]}
-        </p>
-      </Card>
+      {tags === 0 && (
+        <Card number={2} title={text.empty.logdirTitle}>
+          <p>
+            {text.empty.logdirText[0]} <code>--logdir</code> {text.empty.logdirText[1]}{" "}
+            <code>events.out.tfevents…</code> {text.empty.logdirText[2]}
+          </p>
+        </Card>
+      )}
       <Card number={3} title={text.empty.doctorTitle}>
         <p>{text.empty.doctorText}</p>
         <Snippet code={DOCTOR_COMMAND(logdir)} />

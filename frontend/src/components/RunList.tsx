@@ -106,8 +106,34 @@ export function RunList({ session, state, theme }: Props) {
           </button>
         </p>
       )}
+      {any && <GivenRoles session={session} state={state} />}
       {answer && answer.without_metrics.length > 0 && <WithoutMetrics names={answer.without_metrics} />}
     </nav>
+  );
+}
+
+/** Where tags have roles from the user, or runs are left without any: the way to say what tags mean. */
+function GivenRoles({ session, state }: Pick<Props, "session" | "state">) {
+  const given = Object.keys(state.view.given).length;
+  const { without_metrics = [], searched } = state.answer ?? {};
+  const lacking = session.drawn.runs.some((run) => run.missing.some(({ role }) => role !== "loss_scale"));
+  const wanted = without_metrics.length > 0 || lacking;
+  const free = searched?.without_role ?? 0;
+  if (given === 0 && (free === 0 || !wanted)) return null;
+  return (
+    <p class="runs-foot" data-testid="given-roles">
+      <span class="runs-foot-name" title={Object.keys(state.view.given).join("\n")}>
+        {given > 0 ? text.roles.given(given) : text.roles.free(free)}
+      </span>
+      <button
+        type="button"
+        class="link"
+        data-testid="pick-roles"
+        onClick={() => session.patch({ picking: true })}
+      >
+        {given > 0 ? text.roles.change : text.roles.pick}
+      </button>
+    </p>
   );
 }
 
