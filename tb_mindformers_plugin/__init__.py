@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         TrainingHealthCallback,
         TrainingLog,
     )
+    from tb_mindformers_plugin.callback.mindformers_cell import MFTrainOneStepCellWithGrads
     from tb_mindformers_plugin.writer import HealthWriter
 
 __version__ = "0.1.0"
@@ -28,6 +29,7 @@ __all__ = [
     "AdjustableSchedule",
     "GradNormTrainOneStepCell",
     "HealthWriter",
+    "MFTrainOneStepCellWithGrads",
     "ReduceLr",
     "TrainingHealthCallback",
     "TrainingLog",
@@ -38,6 +40,7 @@ _HOME = {
     "AdjustableSchedule": "tb_mindformers_plugin.callback",
     "GradNormTrainOneStepCell": "tb_mindformers_plugin.callback",
     "HealthWriter": "tb_mindformers_plugin.writer",
+    "MFTrainOneStepCellWithGrads": "tb_mindformers_plugin.callback.mindformers_cell",
     "ReduceLr": "tb_mindformers_plugin.callback",
     "TrainingHealthCallback": "tb_mindformers_plugin.callback",
     "TrainingLog": "tb_mindformers_plugin.callback",
@@ -51,6 +54,8 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(importlib.import_module(home), name)
     except ModuleNotFoundError as error:
+        if error.name == "mindformers":
+            raise ImportError(f"{name} needs MindSpore Transformers, which is not installed here") from error
         if error.name != "mindspore":
             raise
         raise ImportError(

@@ -1,4 +1,4 @@
-"""Makes `TrainingHealthCallback` known to MindSpore Transformers' configuration files.
+"""Makes `TrainingHealthCallback`, and the train cell that keeps gradients, known to MindSpore Transformers' YAML files.
 
 There ``callbacks: - type: TrainingHealthCallback`` looks the name up in a registry, which is filled by
 imports. Whichever of the two packages is imported first, the other's import completes the entry.
@@ -27,17 +27,24 @@ REGISTER_PATH = pathlib.Path(__file__).parent / "callback" / "register_path"
 
 _REGISTER = "mindformers.tools.register.register"
 
+# After the import of which module what can be registered, and as what.
+_ENTRIES = {
+    _REGISTER: ("TrainingHealthCallback", "CALLBACK"),
+    "mindformers.wrapper.build_wrapper": ("MFTrainOneStepCellWithGrads", "WRAPPER"),
+}
+
 
 def register_with_mindformers() -> None:
-    """Registers the callback: at once where mindformers is imported, else when it is.
+    """Registers what there is to register: at once where mindformers is imported, else when it is.
 
     Nothing is imported, and nothing is left behind, where mindformers is not installed.
     """
-    register = sys.modules.get(_REGISTER)
-    if register is not None and hasattr(register, "MindFormerRegister"):
-        _register(register)
-    elif not any(isinstance(finder, _AfterImport) for finder in sys.meta_path) and _is_installed():
-        sys.meta_path.insert(0, _AfterImport())
+    waiting = {finder.module for finder in sys.meta_path if isinstance(finder, _AfterImport)}
+    for module in _ENTRIES:
+        if module in sys.modules and hasattr(sys.modules.get(_REGISTER), "MindFormerRegister"):
+            _register(module)
+        elif module not in waiting and _is_installed():
+            sys.meta_path.insert(0, _AfterImport(module))
 
 
 def _is_installed() -> bool:
@@ -47,21 +54,26 @@ def _is_installed() -> bool:
         return False
 
 
-def _register(register: ModuleType) -> None:
+def _register(module: str) -> None:
+    name, kind = _ENTRIES[module]
     try:
-        callback = importlib.import_module("tb_mindformers_plugin").TrainingHealthCallback
-        register.MindFormerRegister.register_cls(callback, register.MindFormerModuleType.CALLBACK)
+        register = sys.modules[_REGISTER]
+        made = getattr(importlib.import_module("tb_mindformers_plugin"), name)
+        register.MindFormerRegister.register_cls(made, getattr(register.MindFormerModuleType, kind))
     except Exception as error:  # mindformers must stay importable
-        logger.warning("TrainingHealthCallback cannot be registered with mindformers (%s)", error)
+        logger.warning("%s cannot be registered with mindformers (%s)", name, error)
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):
-    """Finds nothing by itself: it sees the import of mindformers' registry and adds to it."""
+    """Finds nothing by itself: it sees the import of one of mindformers' modules and adds to it."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
 
     def find_spec(
         self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
     ) -> Optional[importlib.machinery.ModuleSpec]:
-        if fullname != _REGISTER:
+        if fullname != self.module:
             return None
         sys.meta_path.remove(self)
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
@@ -71,7 +83,7 @@ class _AfterImport(importlib.abc.MetaPathFinder):
 
 
 class _Completing(importlib.abc.Loader):
-    """Executes a module as its own loader does, then registers the callback."""
+    """Executes a module as its own loader does, then registers what waited for it."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -82,7 +94,7 @@ class _Completing(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         self._loader.exec_module(module)
-        _register(module)
+        _register(module.__name__)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)  # inspect asks a loader for the source

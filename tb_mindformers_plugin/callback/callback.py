@@ -78,9 +78,9 @@ class TrainingHealthCallback(Callback):  # type: ignore[misc]
       all_ranks: every process writes, to ``log_dir/rank_N``.
       mean_loss: log the mean of the loss over the processes of a data-parallel training. An all-reduce of
         one number on each logged step, in which every process takes part: give all of them this callback.
-      histogram_every: steps between histograms of weights, >= 1, and of gradients where
-        `GradNormTrainOneStepCell` returns them; they come with a logged step. None writes none. Costs
-        the transfer of the weights, 30 ms a million values, and 1 KB in the file a histogram.
+      histogram_every: steps between histograms of weights, >= 1, and of gradients where the train cell gives
+        them (`GradNormTrainOneStepCell`, `MFTrainOneStepCellWithGrads`); they come with a logged step. None writes
+        none. Costs the transfer of the weights, 30 ms a million values, and 1 KB in the file a histogram.
       histogram_tags: patterns (`fnmatch`) of the names of the weights.
       layer_grad_norms: log the gradient norms of so many layers, those with the largest, as ``grad_norm/<layer>``,
         where the train cell returns them (``GradNormTrainOneStepCell(..., layer_norms=True)``, mindformers with

@@ -13,6 +13,12 @@ from tb_mindformers_plugin.writer import HealthWriter
 
 _T = TypeVar("_T")
 
+_NO_GRADS = (
+    "the histograms are of the weights alone, as the train cell gives no gradients: "
+    'GradNormTrainOneStepCell(..., return_grads=["*"]) does, and with mindformers '
+    "`runner_wrapper: type: MFTrainOneStepCellWithGrads`"
+)
+
 
 class Extras:
     """Reads and writes the extras of one training, each apart: one that fails is said once and costs no other.
@@ -36,6 +42,8 @@ class Extras:
             self._histograms = self._attempt(
                 "histograms", lambda: Histograms(cb_params, every, settings.histogram_tags, start)
             )
+            if self._histograms is not None and not self._histograms.has_grads:
+                complaints.say("grads", _NO_GRADS)
 
     def scalars(self, net_outputs: Any) -> dict[str, float]:
         """Returns {tag: value} for the record of a step that is logged."""

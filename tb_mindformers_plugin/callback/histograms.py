@@ -1,4 +1,4 @@
-"""Histograms of weights, and of gradients where the train cell returns them."""
+"""Histograms of weights, and of gradients where the train cell returns or keeps them."""
 
 from __future__ import annotations
 
@@ -34,14 +34,19 @@ class Histograms:
         self._next = start + 1
         weights: Sequence[Any] = ()
         self._declared: Optional[Sequence[str]] = None
+        self._kept: Sequence[Any] = ()
         self._grad_names: Sequence[str] = ()
         self._scale = 1.0
         for cell in train_cells(cb_params.get("train_network")):
             weights = weights or getattr(cell, "weights", None) or ()
             declared = getattr(cell, "health_outputs", None) or ()
-            if NAME in declared and self._declared is None:
+            if self._grad_names:
+                continue
+            if NAME in declared:
                 self._declared = declared
                 self._grad_names, self._scale = cell.grad_names, float(getattr(cell, "sens", None) or 1.0)
+            elif hasattr(cell, "kept_grads"):
+                self._grad_names, self._kept = cell.grad_names, cell.kept_grads
         if not weights and cb_params.get("train_network") is not None:
             weights = list(cb_params["train_network"].trainable_params())
         self._patterns = patterns
@@ -50,6 +55,11 @@ class Histograms:
             names = ", ".join(weight.name for weight in weights) or "none at all"
             raise ValueError(f"histogram_tags {list(patterns)!r} matches no weight; there are {names}")
 
+    @property
+    def has_grads(self) -> bool:
+        """Whether the train cell gives its gradients."""
+        return bool(self._grad_names)
+
     def write(self, writer: HealthWriter, step: int, net_outputs: Any) -> None:
         """Writes the histograms if they are due at `step`, a step that is logged."""
         if step < self._next:
@@ -57,7 +67,7 @@ class Histograms:
         self._next = (step // self._every + 1) * self._every
         for weight in self._weights:
             writer.add_histogram(f"weights/{weight.name}", weight, step)
-        for name, grad in zip(self._grad_names, output_of(net_outputs, self._declared, NAME) or ()):
+        for name, grad in zip(self._grad_names, self._kept or output_of(net_outputs, self._declared, NAME) or ()):
             if self._matches(name):
                 writer.add_histogram(f"grads/{name}", self._unscaled(grad), step)
 

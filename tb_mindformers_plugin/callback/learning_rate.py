@@ -48,6 +48,8 @@ class LearningRateReader:
         self.schedule: Optional[dict[str, Any]] = None
         #: Whether it can be assigned anew, so that a copy of it says nothing.
         self.assignable = False
+        #: Whether it follows the optimizer's step count.
+        self.goes_by_step = False
         if hasattr(self.optimizer, "param_groups"):
             groups = list(self.optimizer.param_groups)
             self._sources = [_from_group(group) for group in groups[:MOST_GROUPS]]
@@ -55,6 +57,7 @@ class LearningRateReader:
             rates = distinct(getattr(self.optimizer, "learning_rate", None))
             self._sources = [source for source in map(_source, rates[:MOST_GROUPS]) if source is not None]
             fixed = bool(rates) and not getattr(self.optimizer, "dynamic_lr", False)
+            self.goes_by_step = not fixed
             self.assignable = fixed or any(isinstance(rate, AdjustableSchedule) for rate in rates)
             self.schedule = _described(rates[0]) if rates else None
 

@@ -153,11 +153,21 @@ class TrainingSession:
     def step_end(self, cb_params: Mapping[str, Any]) -> None:
         """Takes note of a step (or of a sink of steps), and logs it when it is due."""
         step = cb_params["cur_step_num"] + self._shift
+        if step < self._last_step:
+            self._go_back(step - 1)
         self._last_step = step
         # The tensors, not their values: reading those would make every step wait for the device.
         self._last_outputs = cb_params["net_outputs"]
         if step >= self._next_step:
             self._log(step)
+
+    def _go_back(self, step: int) -> None:
+        """Takes up the training after `step` again, where MindSpore repeats steps after a fault."""
+        self._writer.event("resume", step, resumed_from=step)
+        self._logged_step, self._next_step = step, step + 1
+        self._timed_step = self._optimizer_steps = None
+        # The rules take steps that only grow.
+        self._watch.monitor = HealthMonitor(self._writer.manifest, self._settings.rules)
 
     def eval_begin(self) -> None:
         """Stops the clock: the time of an evaluation is not step time."""
@@ -230,9 +240,11 @@ class TrainingSession:
 
         skipped = 0
         if optimizer_in_step:
-            steps_before = self._optimizer_steps
-            self._optimizer_steps = self._attempt("the optimizer's step count", self._learning_rate.step_count)
-            skipped = self._skipped(since, steps_before, outputs)
+            if outputs.overflow is not None or self._learning_rate.goes_by_step:
+                # Else nothing depends on it, and reading it would be a quarter of what the logged step costs.
+                steps_before = self._optimizer_steps
+                self._optimizer_steps = self._attempt("the optimizer's step count", self._learning_rate.step_count)
+                skipped = self._skipped(since, steps_before, outputs)
             metrics.update(self._attempt("the learning rate", lambda: self._learning_rates(step, outputs)) or {})
         if outputs.overflow is not None:
             # A step that overflowed between two logged ones is not lost: its flag goes to the next.

@@ -102,12 +102,9 @@ class GradNormTrainOneStepCell(nn.TrainOneStepCell):  # type: ignore[misc]
         self._is_sparse = any(getattr(cell, "sparse", False) is True for _, cell in network.cells_and_names())
         if self._is_sparse and self._clips:
             raise ValueError(f"clip_norm must be None where the network has sparse gradients, got {clip_norm!r}")
-        names = [weight.name for weight in self.weights]
-        self._returned = tuple(i for i, name in enumerate(names) if _matches(name, return_grads))
+        self._returned = matching("return_grads", self.weights, return_grads) if return_grads else ()
         #: Names of the weights whose gradients are returned.
-        self.grad_names = tuple(names[i] for i in self._returned)
-        if return_grads and not self._returned:
-            raise ValueError(f"return_grads matches no weight, got {return_grads!r}; there are {', '.join(names)}")
+        self.grad_names = tuple(self.weights[i].name for i in self._returned)
         if return_grads and self._is_sparse:
             raise ValueError(f"return_grads must be empty where the network has sparse gradients, got {return_grads!r}")
         self._layer_norms = bool(layer_norms)
@@ -149,8 +146,17 @@ class GradNormTrainOneStepCell(nn.TrainOneStepCell):  # type: ignore[misc]
         return (loss, norm, *more)
 
 
-def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+def matching(argument: str, weights: Sequence[Any], patterns: Sequence[str]) -> tuple[int, ...]:
+    """Returns the places of the weights whose names match one of `patterns` (`fnmatch`).
+
+    Raises:
+      ValueError: none does; the message names `argument`.
+    """
+    names = [weight.name for weight in weights]
+    found = tuple(i for i, name in enumerate(names) if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns))
+    if not found:
+        raise ValueError(f"{argument} matches no weight, got {patterns!r}; there are {', '.join(names)}")
+    return found
 
 
 def _positive(name: str, value: Any) -> float:

@@ -1,20 +1,23 @@
 """Runs MindSpore's tests on every pair of MindSpore and MindSpore Transformers that is supported.
 
-python tests/mindspore/compat.py [--only 2.10.0] [pytest arguments]
+python tests/mindspore/compat.py [--only 2.10.0] [--keep DIRECTORY] [pytest arguments]
 
 Run by `make compat-mindspore`, with a Python that all of them have wheels for (3.10, 3.11). Each pair gets an
-environment of its own (about 3.4 GB) in a temporary directory, removed before the next. Prints one line a pair.
+environment of its own (about 3.4 GB) in a temporary directory, removed before the next, or with `--keep` in one where
+it is found again. Prints one line a pair.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -39,17 +42,24 @@ def test_files(mindformers: str | None) -> list[str]:
     return found
 
 
+def installed(mindspore: str, mindformers: str | None, environment: pathlib.Path) -> str:
+    """Installs the pair, unless that was done before, and returns the Python of its environment."""
+    python, done = str(environment / "bin" / "python"), environment / "installed"
+    if not done.exists():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(environment)], check=True)
+        wanted = [f"mindspore=={mindspore}", "numpy<2", *pinned("pytest", "hypothesis", "tensorboard")]
+        if mindformers is not None:
+            wanted.append(f"mindformers=={mindformers}")
+        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir"]
+        # What the package itself asks for is in this list: its tab need not be built here.
+        subprocess.run([*install, *wanted, "six", "werkzeug", "click", "rich"], check=True)
+        done.touch()
+    return python
+
+
 def check(mindspore: str, mindformers: str | None, arguments: list[str], directory: pathlib.Path) -> str:
     """Installs the pair, runs the tests and returns pytest's last line; raises where they fail."""
-    environment = directory / "env"
-    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
-    python = str(environment / "bin" / "python")
-    wanted = [f"mindspore=={mindspore}", "numpy<2", *pinned("pytest", "hypothesis", "tensorboard")]
-    if mindformers is not None:
-        wanted.append(f"mindformers=={mindformers}")
-    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir"]
-    # What the package itself asks for is in this list: its tab need not be built here.
-    subprocess.run([*install, *wanted, "six", "werkzeug", "click", "rich"], check=True)
+    python = installed(mindspore, mindformers, directory / "env")
     tests = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *test_files(mindformers), *arguments]
     done = subprocess.run(
         tests,
@@ -64,9 +74,22 @@ def check(mindspore: str, mindformers: str | None, arguments: list[str], directo
     return done.stdout.strip().splitlines()[-1].strip("= ")
 
 
+@contextlib.contextmanager
+def place(keep: pathlib.Path | None, mindspore: str) -> Iterator[pathlib.Path]:
+    """A directory for the environment of a pair: one in `keep`, or one that is removed afterwards."""
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="compat-mindspore-") as scratch:
+            yield pathlib.Path(scratch)
+    else:
+        directory = keep.resolve() / mindspore
+        directory.mkdir(parents=True, exist_ok=True)
+        yield directory
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="one version of MindSpore")
+    parser.add_argument("--keep", type=pathlib.Path, help="where the environments stay for the next time")
     chosen, arguments = parser.parse_known_args()
     failed = 0
     for mindspore, mindformers in PAIRS:
@@ -74,9 +97,9 @@ def main() -> int:
             continue
         pair = f"mindspore {mindspore}, " + (f"mindformers {mindformers}" if mindformers else "no mindformers")
         began = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="compat-mindspore-") as scratch:
+        with place(chosen.keep, mindspore) as directory:
             try:
-                said = check(mindspore, mindformers, arguments, pathlib.Path(scratch))
+                said = check(mindspore, mindformers, arguments, directory)
                 print(f"ok      {pair}: {said} ({time.monotonic() - began:.0f} s in all)", flush=True)
             except Exception as error:
                 failed += 1

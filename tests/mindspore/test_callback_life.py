@@ -29,6 +29,7 @@ from small_trainings import (
 
 from tb_mindformers_plugin import TrainingHealthCallback
 from tb_mindformers_plugin.callback import session as session_module
+from tb_mindformers_plugin.runs import open_logdir
 from tb_mindformers_plugin.writer import files
 
 
@@ -170,6 +171,23 @@ def test_initial_step_of_the_framework_wins(tmp_path):
     run = read_run(tmp_path)
     assert run.steps() == [101, 105, 106]
     assert run.manifests[0]["resumed_from"] == 100
+
+
+def test_steps_that_are_repeated_after_a_fault_are_logged_again(tmp_path):
+    by_hand = HandDriven(TrainingHealthCallback(tmp_path, log_every=5)).begin()
+    for step in range(1, 18):
+        by_hand.step(Tensor(float(step)))
+    by_hand.params["cur_step_num"] = 7  # as MindSpore's fault tolerance sets it
+    for step in range(8, 18):
+        by_hand.step(Tensor(100.0 + step))
+    by_hand.end()
+    run = read_run(tmp_path)
+    assert run.steps() == [1, 5, 10, 15, 8, 10, 15, 17]
+    assert run.values("train/loss")[3:] == [15.0, 108.0, 110.0, 115.0, 117.0]
+    assert [(event["kind"], event["step"]) for event in run.events] == [("resume", 7), ("end", 17)]
+    # And for whoever reads the run, the newer points are the curve.
+    current = open_logdir(str(tmp_path.parent)).load([tmp_path.name])[tmp_path.name].current("loss")
+    assert list(zip(current.step, current.value)) == [(1, 1), (5, 5), (8, 108), (10, 110), (15, 115), (17, 117)]
 
 
 def test_resume_from_wins_over_what_the_framework_says(tmp_path):

@@ -15,6 +15,7 @@ from mindformers.core import MFLossMonitor
 from mindformers.tools import MindFormerModuleType, MindFormerRegister
 from mindspore import Tensor
 from mindspore.mindrecord import FileWriter
+from msrun import run_two
 from run_reading import read_histograms, read_run, read_scalars
 from small_trainings import HandDriven
 
@@ -44,13 +45,31 @@ with overflow_seen_on_cpu():
 """
 
 
-def run_trainer(directory, code, **changes):
+# On one process mindformers would set the accumulation steps to 1: it has them under (semi-)auto parallelism alone,
+# which a CPU has not.
+ACCUMULATING = """
+import tb_mindformers_plugin
+from mindformers import MindFormerConfig, Trainer, build_context
+from mindformers.trainer.base_trainer import BaseTrainer
+from scenarios.cpu_overflow import overflow_seen_on_cpu
+BaseTrainer._check_grad_accumulation_steps = lambda trainer: None
+build_context(MindFormerConfig("config.yaml"))
+with overflow_seen_on_cpu():
+    Trainer(args="config.yaml").train()
+"""
+
+
+def write_config(directory, code, changes):
     text = CONFIG.read_text()
     for old, new in changes.values():
         assert old in text
         text = text.replace(old, new)
     (directory / "config.yaml").write_text(text)
     (directory / "train.py").write_text(code)
+
+
+def run_trainer(directory, code, **changes):
+    write_config(directory, code, changes)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "REGISTER_PATH": str(REGISTER_PATH)}
     done = subprocess.run(
         [sys.executable, "train.py"],
@@ -99,6 +118,7 @@ def directory(tmp_path_factory):
         "tokens_per_step: 256\n    layer_grad_norms: 2\n    histogram_every: 12\n    histogram_tags: ['*norm*']",
     )
     norms = ("  use_clip_grad: True", "  use_clip_grad: True\n  local_norm: True")
+    grads = ("type: MFTrainOneStepCell", "type: MFTrainOneStepCellWithGrads\n  keep_grads: ['*norm*']")
     evaluated = (
         "\ntensorboard:",
         "\ndo_eval: True\neval_step_interval: 6\nmetric: {type: PerplexityMetric}\n"
@@ -113,6 +133,7 @@ def directory(tmp_path_factory):
         resumed=resumed,
         more=more,
         norms=norms,
+        grads=grads,
         evaluated=evaluated,
     )
     return directory
@@ -174,13 +195,61 @@ def test_norms_of_layers_and_histograms(directory):
         norms = [value for tag, value in values.items() if tag.startswith("grad_norm/")]
         if norms:
             assert 0 < max(norms) <= values["train/grad_norm"] * 1.001, step
-    weights = read_histograms(directory / "run")
-    assert weights
-    assert all("norm" in tag and [step for step, _ in points] == [13, 24] for tag, points in weights.items())
+    histograms = read_histograms(directory / "run")
+    assert all("norm" in tag and [step for step, _ in points] == [13, 24] for tag, points in histograms.items())
+    weights = {tag.removeprefix("weights/") for tag in histograms if tag.startswith("weights/")}
+    assert {tag.removeprefix("grads/") for tag in histograms if tag.startswith("grads/")} == weights != set()
+    assert all(rows[:, 2].sum() == 32 for points in histograms.values() for _, rows in points)
+    checkpoint = next((directory / "output" / "checkpoint" / "rank_0").glob(f"*-2_{PER_EPOCH}.ckpt"))
+    assert not [name for name in ms.load_checkpoint(str(checkpoint)) if "accu_grads" in name]
 
 
 def test_the_trainer_api_takes_it_as_well(directory):
     assert read_run(directory / "by_hand").steps() == [13, 15, 20, 24]
+
+
+@pytest.fixture
+def data(directory, tmp_path):
+    """A directory with the samples of `directory`, for a training of its own."""
+    shutil.copytree(directory / "data", tmp_path / "data")
+    return tmp_path
+
+
+def test_accumulated_gradients_are_counted_as_mindformers_does_it(data):
+    accumulated = ("{epochs: 2, batch_size: 8,", "{epochs: 1, batch_size: 2, gradient_accumulation_steps: 4,")
+    run_trainer(data, ACCUMULATING, accumulated=accumulated)
+    run, monitor = read_scalars(data / "run"), read_scalars(data / "monitor" / "rank_0")
+    for tag, theirs in TAGS.items():
+        assert [step for step, _ in run[tag]] == list(range(1, PER_EPOCH + 1))
+        assert run[tag] == monitor[theirs], tag
+    assert run["train/loss"][0][1] == pytest.approx(np.log(64), rel=0.05)  # of 64 tokens none is known yet
+    assert read_run(data / "run").manifests[0]["global_batch_size"] == BATCH == monitor["batch-size"][0][1]
+
+
+def test_the_last_stage_of_a_pipeline_writes(data):
+    # MindSpore sets up a pipeline on a CPU but does not compile it. When this fails since it does: compare the curves.
+    changes = {
+        "parallel": ("use_parallel: False", "use_parallel: True"),
+        "mode": (
+            "parallel: {parallel_mode: 0, gradients_mean: True, enable_parallel_optimizer: False}",
+            "parallel: {parallel_mode: 1, full_batch: True, dataset_strategy: full_batch}",
+        ),
+        "stages": ("pipeline_stage: 1, micro_batch_num: 1", "pipeline_stage: 2, micro_batch_num: 2"),
+        "layers": ("num_layers: 1", "num_layers: 2"),
+        "batch": ("batch_size: 8, sink_mode", "batch_size: 4, sink_mode"),
+    }
+    write_config(data, BY_IMPORT, changes)
+    status, logs = run_two(data / "train.py", data)
+    assert status != 0
+    assert "RuntimeError: Invalid backend: CPU" in logs
+    for directory in ("run", "by_hand"):
+        (_,) = (data / directory).iterdir()  # one process, one file
+        run = read_run(data / directory)
+        assert [manifest["distributed"] for manifest in run.manifests] == [{"rank": 1, "size": 2, "pipeline_stage": 1}]
+        assert run.manifests[0]["global_batch_size"] == BATCH
+        (end,) = run.events
+        assert (end["kind"], end["status"]) == ("end", "failed")
+        assert end["error"].startswith("RuntimeError: Invalid backend: CPU")
 
 
 @pytest.mark.parametrize(

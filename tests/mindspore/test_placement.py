@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 
 import mindspore as ms
 import numpy as np
 import pytest
 from mindspore import Tensor
+from msrun import run_two
 from run_reading import read_run
 from small_trainings import HandDriven
 
@@ -130,23 +129,8 @@ def two_processes(tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("msrun")
     script = tmp_path / "train.py"
     script.write_text(TWO_PROCESSES.format(tests=os.path.dirname(__file__), top=str(tmp_path)))
-    msrun = os.path.join(os.path.dirname(sys.executable), "msrun")
-    command = [
-        msrun,
-        "--worker_num=2",
-        "--local_worker_num=2",
-        "--master_addr=127.0.0.1",
-        f"--master_port={20000 + os.getpid() % 20000}",
-        f"--log_dir={tmp_path / 'msrun'}",
-        "--join=True",
-        "--cluster_time_out=180",
-        str(script),
-    ]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    environment["PATH"] = os.path.dirname(sys.executable) + os.pathsep + environment["PATH"]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    logs = "".join(path.read_text() for path in sorted((tmp_path / "msrun").glob("worker_*.log")))
-    assert done.returncode == 0, done.stdout[-2000:] + logs[-4000:]
+    status, logs = run_two(script, tmp_path)
+    assert status == 0, logs[-4000:]
     return tmp_path, logs
 
 
