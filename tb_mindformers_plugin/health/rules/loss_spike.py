@@ -188,7 +188,7 @@ def _spike(run: RunSeries, loss: Series, first: int, last: int, m: float, s: flo
         RULE.id,
         severity,
         (first, max(last, course.peak if course.back is None else course.back), course.peak),
-        _sentence(loss, course, m, lingering, rose),
+        _sentence(loss, course, m, lingering, rose, run.running),
         _ADVICE["shift" if course.back is None and not course.pending else "spike"],
         {
             "before": m,
@@ -202,7 +202,7 @@ def _spike(run: RunSeries, loss: Series, first: int, last: int, m: float, s: flo
     )
 
 
-def _sentence(loss: Series, course: _Course, m: float, lingering: float, lr_rose: float) -> Text:
+def _sentence(loss: Series, course: _Course, m: float, lingering: float, lr_rose: float, running: bool) -> Text:
     highest, step = float(loss.value[course.peak]), f"{int(loss.step[course.peak]):,}"
     en = f"Loss jumped from {number(m)} to {number(highest)} ({percent(highest / m)}) at step {step}"
     zh = f"损失在第 {step} 步从 {number(m)} 跳到 {number(highest)}（{percent(highest / m)}）"
@@ -211,8 +211,10 @@ def _sentence(loss: Series, course: _Course, m: float, lingering: float, lr_rose
         en, zh = en + f" and was back by step {gone}", zh + f"，第 {gone} 步恢复"
         if lingering > 1:
             en, zh = en + f", lingering {percent(lingering)}", zh + f"，但仍偏高 {percent(lingering)}"
-    elif course.pending:
+    elif course.pending and running:
         en, zh = en + ", and is not back yet", zh + "，尚未恢复"
+    elif course.pending:
+        en, zh = en + ", and was not back by the last point", zh + "，到最后一个记录点仍未恢复"
     else:
         en, zh = en + " and stayed: a level shift", zh + "，之后没有回落：整体水平移动"
     if lr_rose > 1.5:
