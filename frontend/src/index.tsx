@@ -11,13 +11,14 @@ import roles from "./roles.css?inline";
 import { Session } from "./session";
 import sheet from "./style.css?inline";
 import { watchHostTheme } from "./theme";
+import values from "./values.css?inline";
 
 /** TensorBoard's page imports this module into an empty frame and calls this. */
 export function render(): void {
   // Through a variable, or the bundler takes the relative URL for a file of its own.
   const here = import.meta.url;
   const style = document.createElement("style");
-  style.textContent = `${uPlotSheet}\n${sheet}\n${charts}\n${compare}\n${roles}`;
+  style.textContent = `${uPlotSheet}\n${sheet}\n${charts}\n${compare}\n${roles}\n${values}`;
   document.head.append(style);
   const root = document.createElement("div");
   root.id = "training-health";

@@ -41,3 +41,9 @@ export function middleEllipsis(name: string, limit: number, tail = 9): string {
   const keep = Math.min(tail, Math.max(1, limit - 2));
   return `${name.slice(0, Math.max(1, limit - keep - 1))}…${name.slice(-keep)}`;
 }
+
+/** Longer names, which may have thousands of characters, would bury the sentence that they stand in. */
+const SAYABLE = 60;
+
+/** A name as part of a sentence on the screen. */
+export const sayable = (name: string): string => middleEllipsis(name, SAYABLE, 24);

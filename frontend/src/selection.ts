@@ -60,6 +60,8 @@ export interface Drawn {
   readonly runs: readonly RunInfo[];
   /** Chosen, but past the limit. */
   readonly left: number;
+  /** Chosen, but with nothing that is drawn here. */
+  readonly without: readonly string[];
 }
 
 const SEVERITY = { ok: 0, info: 1, warning: 2, critical: 3 } as const;
@@ -69,17 +71,22 @@ export function drawnRuns(
   chosen: readonly string[],
   drawAll: boolean,
   roles: readonly ChartRole[] = OVERLAY_ROLES,
+  /** Drawn whatever the others are: what they are compared with. */
+  always: string | null = null,
 ): Drawn {
-  const all = chosen
-    .flatMap((name) => runs.get(name) ?? [])
-    .filter((run) => roles.some((role) => role in run.roles));
-  if (all.length <= MOST_DRAWN || drawAll) return { runs: all, left: 0 };
+  const there = chosen.flatMap((name) => runs.get(name) ?? []);
+  const has = (run: RunInfo) => roles.some((role) => role in run.roles);
+  const all = there.filter(has);
+  const without = there.filter((run) => !has(run)).map((run) => run.run);
+  if (all.length <= MOST_DRAWN || drawAll) return { runs: all, left: 0, without };
   const first = [...all].sort(
     (a, b) =>
-      SEVERITY[b.verdict ?? "ok"] - SEVERITY[a.verdict ?? "ok"] || b.last_wall_time - a.last_wall_time,
+      Number(b.run === always) - Number(a.run === always) ||
+      SEVERITY[b.verdict ?? "ok"] - SEVERITY[a.verdict ?? "ok"] ||
+      b.last_wall_time - a.last_wall_time,
   );
   const kept = new Set(first.slice(0, MOST_DRAWN));
-  return { runs: all.filter((run) => kept.has(run)), left: all.length - MOST_DRAWN };
+  return { runs: all.filter((run) => kept.has(run)), left: all.length - MOST_DRAWN, without };
 }
 
 /** A run that calls itself running may have been killed: it is live while events come. */

@@ -91,6 +91,13 @@ export interface SessionState {
   readonly hostTheme: ThemeName;
 }
 
+/** Where on the x axis the cursor was last, in whichever chart; its own store, as it follows the pointer. */
+export interface Pointed {
+  readonly x: number | null;
+  /** A click keeps it there. */
+  readonly pinned: boolean;
+}
+
 const TICK_MS = 1000;
 const SETTLE_MS = 120; // a slider sends dozens of values on its way
 const BACK_OFF_S = [2, 4, 8, 16, 30];
@@ -107,6 +114,7 @@ export class Session extends Store<SessionState> {
   private readonly frames = new Frames();
   private readonly checkup: Checkup;
   readonly sparklines: SparklineFeed;
+  readonly pointed = new Store<Pointed>({ x: null, pinned: false });
   /** Those on the screen, for a picture of them. */
   readonly charts = new Set<Repaintable>();
 
@@ -257,6 +265,7 @@ export class Session extends Store<SessionState> {
 
   /** A window in steps means nothing on an axis of hours. */
   private dropZoom(): void {
+    this.pointed.patch({ x: null, pinned: false });
     this.patch({ view: { ...this.state.view, from: null, to: null } });
   }
 
@@ -270,7 +279,8 @@ export class Session extends Store<SessionState> {
   get drawn(): Drawn {
     const { runs, view } = this.state;
     const chosen = view.chart === "compare" ? againstBaseline(this.chosen, this.baseline) : this.chosen;
-    return drawnRuns(runs, chosen, view.drawAll, rolesOf(view.chart));
+    const always = view.chart === "compare" ? this.baseline : null;
+    return drawnRuns(runs, chosen, view.drawAll, rolesOf(view.chart), always);
   }
 
   /** The pinned run, if it is there. */
@@ -349,11 +359,6 @@ export class Session extends Store<SessionState> {
     const { answer, view } = this.state;
     if (answer) rememberView(answer.searched.logdir, view);
     this.address.write(() => viewToLink(this.state.view, this.linkContext));
-  }
-
-  toggleRun(run: string): void {
-    const chosen = this.chosen;
-    this.setView({ runs: chosen.includes(run) ? chosen.filter((r) => r !== run) : [...chosen, run] });
   }
 
   setLanguage(language: Language): void {

@@ -27,6 +27,9 @@ export type YRange = (typeof Y_RANGES)[number];
 export const CHARTS = ["overlay", "stacked", "compare"] as const;
 export type ChartKind = (typeof CHARTS)[number];
 export const COLUMNS = [1, 2, 3] as const;
+/** What stands under it. */
+export const BELOW = ["findings", "values"] as const;
+export type Below = (typeof BELOW)[number];
 
 /** Linear or logarithmic y axes, where not what the role has by itself. */
 export type Scales = Readonly<Partial<Record<ChartRole, "linear" | "log">>>;
@@ -57,6 +60,7 @@ export interface View {
   readonly one: Mode;
   readonly many: Mode;
   readonly y: YRange;
+  readonly below: Below;
   /** Which findings are listed. */
   readonly level: "all" | Severity;
   /** Whose findings are listed: as findings.ts has it. */
@@ -93,6 +97,7 @@ export const DEFAULT_VIEW: View = {
   one: "merged",
   many: "lanes",
   y: "auto",
+  below: "findings",
   level: "all",
   findingsOf: "selected",
   finding: null,
@@ -151,6 +156,7 @@ const VALID: { [K in keyof View]: (v: unknown) => v is View[K] } = {
   one: oneOf<Mode>("lanes", "merged"),
   many: oneOf<Mode>("lanes", "merged"),
   y: oneOf<YRange>(...Y_RANGES),
+  below: oneOf<Below>(...BELOW),
   level: oneOf<View["level"]>("all", ...SEVERITIES),
   findingsOf: (v): v is string => typeof v === "string" && (LISTED.includes(v) || runOf(v) !== null),
   finding: orNull((v): v is string => typeof v === "string" && v.length <= 200),

@@ -88,6 +88,8 @@ function chart() {
     onReset: nothing,
     onLayout: nothing,
     onCursor: nothing,
+    pinned: () => false,
+    onPin: nothing,
     onMark: nothing,
     onMove: nothing,
   };

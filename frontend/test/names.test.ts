@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { commonPrefix, distinctParts, middleEllipsis } from "../src/names";
+import { commonPrefix, distinctParts, middleEllipsis, sayable } from "../src/names";
 
 describe("run names", () => {
   it("share a prefix up to a separator", () => {
@@ -23,5 +23,10 @@ describe("run names", () => {
     expect(middleEllipsis("gpt-350m_lr1e-4_warm500_seed2", 20)).toBe("gpt-350m_l…500_seed2");
     expect(middleEllipsis("short", 20)).toBe("short");
     expect(middleEllipsis("abcdefghijkl", 6).length).toBeLessThanOrEqual(6);
+  });
+
+  it("leave room for the sentence that they stand in", () => {
+    expect(sayable(`${"long/".repeat(800)}seed7`)).toMatch(/^long.*….*seed7$/);
+    expect(sayable("x".repeat(4000)).length).toBeLessThanOrEqual(60);
   });
 });

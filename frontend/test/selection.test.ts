@@ -68,7 +68,16 @@ describe("drawing", () => {
   it("draws all when asked to, and never what is unknown or has no axis", () => {
     expect(drawnRuns(known, names, true).runs).toHaveLength(60);
     const some = new Map([...known, ["e", run("e", 1, ["eval_loss"])]]);
-    expect(drawnRuns(some, ["e", "gone", "r1"], false).runs.map((r) => r.run)).toEqual(["r1"]);
+    const drawn = drawnRuns(some, ["e", "gone", "r1"], false);
+    expect(drawn.runs.map((r) => r.run)).toEqual(["r1"]);
+    expect(drawn.without).toEqual(["e"]);
+  });
+
+  it("never leaves out what the others are compared with", () => {
+    const { runs: drawn } = drawnRuns(known, names, false, ["loss"], "r0");
+    expect(drawn).toHaveLength(MOST_DRAWN);
+    expect(drawn.map((r) => r.run)).toContain("r0");
+    expect(drawn.map((r) => r.run)).toContain("r3");
   });
 });
 

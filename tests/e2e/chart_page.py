@@ -77,6 +77,22 @@ def picture(tab, panel=0):
     return tab.frame.locator(".u-wrap canvas").nth(panel).evaluate("(canvas) => canvas.toDataURL()")
 
 
+def still_picture(tab, panel=0):
+    """The picture once nothing more is drawn on it: what the rules found comes a little after the curves."""
+    tab.checked()
+    before = None
+    while (now := picture(tab, panel)) != before:
+        before = now
+        tab.page.wait_for_timeout(400)
+    return now
+
+
+def colour_of(tab, run):
+    """The colour of a run in the list, and so of its curves where there are several."""
+    box = tab.find("run-row", run=run).locator("input")
+    return box.evaluate("(box) => getComputedStyle(box).getPropertyValue('--run').trim()")
+
+
 def series_requests(tab):
     """What the charts asked for; the sparklines of the list, which ask when they like, want fewer buckets."""
     asked = [json.loads(request.post_data) for request in tab.requests if request.url.endswith("/series")]
@@ -119,4 +135,4 @@ def release(tab, key=None):
 
 def zoomed(tab, value="true"):
     """Waits until the chart shows a stretch of the runs, complete (or all of them)."""
-    tab.frame.locator(f'[data-testid="overlay"][data-state="ready"][data-zoomed="{value}"]').wait_for()
+    tab.frame.locator(f'[data-testid="overlay"][data-state="ready"][data-zoomed="{value}"][data-from]').wait_for()

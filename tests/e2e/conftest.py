@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 from checkout import ROOT
-from playwright.sync_api import Browser, Frame, Page, sync_playwright
+from playwright.sync_api import Browser, Frame, FrameLocator, Page, sync_playwright
 from tensorboard_server import serve
 
 CHROMIUM_FLAGS = [
@@ -37,6 +38,8 @@ class Tab:
     def __init__(self, page: Page, base: str) -> None:
         self.page = page
         self.base = base
+        # Where TensorBoard's page is: the page, or a frame of it.
+        self.host: Page | FrameLocator = page
         self.errors: list[str] = []
         self.requests: list = []
         page.on("pageerror", lambda error: self.errors.append(str(error)))
@@ -58,8 +61,9 @@ class Tab:
 
     @property
     def frame(self) -> Frame:
-        handle = self.page.wait_for_selector("iframe", state="attached")
-        frame = handle.content_frame()
+        tab = self.host.locator("iframe").first
+        tab.wait_for(state="attached")
+        frame = tab.element_handle().content_frame()
         assert frame is not None
         return frame
 
@@ -70,21 +74,36 @@ class Tab:
         return self.frame.locator(f'[data-testid="{testid}"]{more}')
 
     def ready(self) -> None:
-        """Waits until the chart shows what was asked for."""
-        self.find("overlay", state="ready").wait_for()
+        """Waits until the chart shows what was asked for, and is drawn."""
+        self.frame.locator('[data-testid="overlay"][data-state="ready"][data-from]').wait_for()
+
+    def until(self, look: Callable[[], object], seconds: float = 30.0):
+        """Looks again and again until what is seen is true, and returns it."""
+        deadline = time.monotonic() + seconds
+        while not (seen := look()):
+            assert time.monotonic() < deadline, f"still {seen!r} after {seconds:.0f} s"
+            self.page.wait_for_timeout(50)
+        return seen
+
+    def reload(self) -> None:
+        """Asks for the data anew, and waits until they are there."""
+        button = self.find("reload")
+        button.click()
+        self.until(lambda: "busy" not in (button.get_attribute("class") or ""))
+        self.ready()
 
     def select(self, *runs: str) -> None:
         """Checks just these runs."""
         self.find("select-none").click()
         for run in runs:
             self.find("run-row", run=run).locator('[data-testid="run-checkbox"]').click()
-        shown = self.find("overlay", state="ready")
-        for _ in range(200):
-            if shown.count() and sorted((shown.get_attribute("data-runs") or "").split("\n")) == sorted(runs):
-                break
-            self.page.wait_for_timeout(50)
-        else:
-            raise AssertionError(f"the chart does not show {runs}")
+        self.frame.wait_for_function(
+            """(runs) => {
+              const shown = document.querySelector('[data-testid="overlay"][data-state="ready"][data-from]');
+              return shown && JSON.stringify(shown.dataset.runs.split("\\n").sort()) === JSON.stringify(runs.sort());
+            }""",
+            arg=list(runs),
+        )
 
     def checked(self) -> None:
         """Waits until the findings of all selected runs are there."""
@@ -98,6 +117,18 @@ class Tab:
     def window(self) -> tuple[float, float]:
         overlay = self.find("overlay")
         return float(overlay.get_attribute("data-from")), float(overlay.get_attribute("data-to"))
+
+
+@pytest.fixture(scope="session")
+def demo_logs():
+    return ROOT / "demo_logs"
+
+
+@pytest.fixture(scope="session")
+def demo_base(demo_logs):
+    """One TensorBoard on the demo logs, for all tests that only look at them."""
+    with serve("--logdir", str(demo_logs)) as base:
+        yield base
 
 
 @pytest.fixture
@@ -127,8 +158,3 @@ def open_tab(browser):
         yield open_at
         for tab in tabs:
             assert tab.errors == []
-
-
-@pytest.fixture(scope="session")
-def demo_logs():
-    return ROOT / "demo_logs"

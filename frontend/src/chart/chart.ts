@@ -46,6 +46,9 @@ export interface ChartEvents {
   onReset(): void;
   onLayout(layout: ChartLayout): void;
   onCursor(cursor: CursorAt | null): void;
+  /** Whether the cursor stays where it is, wherever the pointer goes. */
+  pinned(): boolean;
+  onPin(pinned: boolean): void;
   /** A stretch of x is being marked, and the picture is being moved: for the charts beside this one. */
   onMark(stretch: Window | null): void;
   onMove(window: Window): void;
@@ -96,11 +99,12 @@ export class Chart {
     this.cursorLayer = new Layer(host, "cursor");
     this.gestures = new Gestures(host, {
       box: () => this.plotInWindow(),
-      point: (at) => this.pointAt(at),
+      point: (at) => events.pinned() || this.pointAt(at),
       mark: (axis, stretch, begin) => this.mark(axis, stretch, begin),
       marked: (axis, stretch, begin) => this.takeMarked(axis, stretch, begin),
       move: (stretch) => this.move(stretch),
       moved: (stretch) => this.takeMoved(stretch),
+      click: (at) => this.pin(at),
       reset: () => events.onReset(),
     });
   }
@@ -109,6 +113,8 @@ export class Chart {
     const before = this.scene;
     this.scene = scene;
     window.clearTimeout(this.later);
+    // A position in steps means nothing on an axis of hours.
+    if (before && before.x !== scene.x) this.hideCursor();
     // Findings come run by run; the picture need not be drawn anew for each.
     if (before && sameButFindings(before, scene)) {
       this.later = window.setTimeout(() => {
@@ -210,7 +216,13 @@ export class Chart {
   }
 
   hideCursor(): void {
+    this.events.onPin(false);
     this.pointAt(null);
+  }
+
+  private pin(at: { readonly x: number; readonly y: number }): void {
+    this.events.onPin(!this.events.pinned());
+    this.pointAt(at);
   }
 
   private drop(): void {
@@ -354,7 +366,9 @@ export class Chart {
   private tellCursor(): void {
     const { plot, picture, cursor } = this;
     if (!plot || !picture) return;
-    if (!cursor) {
+    const at = cursor ? picture.plan.x.fraction(cursor.x) : Number.NaN;
+    // One that is kept may have been left behind by a zoom.
+    if (!cursor || !onPlot(at)) {
       this.events.onCursor(null);
       return;
     }
@@ -368,7 +382,7 @@ export class Chart {
     );
     const first = rows[0];
     this.events.onCursor({
-      left: box.left + plan.x.fraction(cursor.x) * box.width,
+      left: box.left + at * box.width,
       top: box.top + top,
       x: cursor.x,
       readings: { rows, ended: all.ended },
@@ -395,8 +409,7 @@ export class Chart {
     const p = { ...paintingOf(plot, picture), ctx };
     if (marked) drawMarked(p, marked);
     if (!cursor) return;
-    const at = picture.plan.x.fraction(cursor.x);
-    if (!(at >= -1e-9 && at <= 1 + 1e-9)) return;
+    if (!onPlot(picture.plan.x.fraction(cursor.x))) return;
     const { rows } = this.read(cursor.x, picture, cssBox(plot));
     drawCursor(p, cursor.x, rows, this.lit);
   }
@@ -467,6 +480,9 @@ function sameBut(a: Scene, b: Scene, but: readonly (keyof Scene)[]): boolean {
 const sameRuns = (a: Scene["runs"], b: Scene["runs"]): boolean =>
   a.length === b.length &&
   a.every((run, i) => run.info === b[i]!.info && run.colour === b[i]!.colour && run.label === b[i]!.label);
+
+/** Whether a fraction of the plot's width is on the plot. */
+const onPlot = (at: number): boolean => at >= -1e-9 && at <= 1 + 1e-9;
 
 /** The zone a height (CSS px from the plot's top) belongs to; in Merged the first one. */
 const zoneAt = (plan: Plan, y: number): Zone | undefined =>

@@ -1,6 +1,7 @@
 /**
  * What a hand does on a plot: drag to zoom x, with Ctrl, Alt or Cmd to zoom y, with Shift to move along x; wheel
- * sideways to move, with Ctrl (or two fingers apart) to zoom; double click to see everything again.
+ * sideways to move, with Ctrl (or two fingers apart) to zoom; click to keep the cursor where it is; double click to
+ * see everything again.
  * Positions are fractions of the plot, from its upper left corner.
  */
 
@@ -28,6 +29,8 @@ export interface GestureEvents {
   /** The picture follows the hand: what it now shows, as a stretch of what it showed when that began. */
   move(stretch: Stretch): void;
   moved(stretch: Stretch): void;
+  /** Pressed and let go at one place. */
+  click(at: { readonly x: number; readonly y: number }): void;
   reset(): void;
 }
 
@@ -117,7 +120,10 @@ export class Gestures {
       document.removeEventListener("pointercancel", cancel);
       document.removeEventListener("keydown", key, true);
       this.end = null;
-      if (!dragged) return;
+      if (!dragged) {
+        if (done) this.events.click(begin);
+        return;
+      }
       if (how === "move") {
         // A gesture given up leads back to where it began.
         this.events.moved(done ? dragged : { from: 0, to: 1 });

@@ -79,7 +79,8 @@ function ChartPanel({ session, state, theme }: { session: Session; state: Sessio
   const scene = useScene(session, state, theme, pending);
   const Charts = state.view.chart === "stacked" ? Stacked : Overlay;
   const status = !pending ? "ready" : problem && !state.loading ? "error" : "loading";
-  const notes = <Notes scene={scene} plan={plan} missing={frame?.missing ?? []} />;
+  const { without } = session.drawn;
+  const notes = <Notes scene={scene} plan={plan} missing={frame?.missing ?? []} without={without} />;
   return (
     <>
       <section class="chart">
@@ -88,7 +89,7 @@ function ChartPanel({ session, state, theme }: { session: Session; state: Sessio
         <Charts session={session} scene={scene} status={status} onPlan={setPlan} />
       </section>
       <Guard token={state.findings}>
-        <Findings session={session} state={state} theme={theme} notes={notes} />
+        <Findings session={session} state={state} theme={theme} notes={notes} chart={{ scene, plan }} />
       </Guard>
     </>
   );
@@ -105,8 +106,9 @@ function useKeys(session: Session): void {
       } else if (e.key === "?" && !typing && !e.ctrlKey && !e.metaKey) {
         e.preventDefault();
         session.patch({ help: true });
-      } else if (e.key === "Escape" && session.narrowed) {
-        session.showAll();
+      } else if (e.key === "Escape") {
+        if (session.pointed.state.pinned) session.pointed.patch({ pinned: false });
+        else if (session.narrowed) session.showAll();
       }
     };
     document.addEventListener("keydown", onKey);

@@ -35,8 +35,11 @@ export function ChartHost({ session, scene, group, label, ...on }: Props) {
       onLayout: (layout) => handlers.current.onLayout(layout),
       onCursor: (cursor) => {
         group.point(cursor?.x ?? null, made);
+        if (cursor) session.pointed.patch({ x: cursor.x });
         handlers.current.onCursor(cursor);
       },
+      pinned: () => session.pointed.state.pinned,
+      onPin: (pinned) => session.pointed.patch({ pinned }),
       onMark: (stretch) => group.mark(stretch),
       onMove: (window) => group.preview(window),
     });
@@ -58,6 +61,7 @@ export function ChartHost({ session, scene, group, label, ...on }: Props) {
       sight.disconnect();
       group.remove(made);
       session.charts.delete(made);
+      session.pointed.patch({ pinned: false });
       made.destroy();
     };
   }, [group]);
@@ -70,8 +74,10 @@ export function ChartHost({ session, scene, group, label, ...on }: Props) {
     if (e.key === "ArrowLeft") chart.current?.stepCursor(-far);
     else if (e.key === "ArrowRight") chart.current?.stepCursor(far);
     else {
-      // On its way up this key also resets the zoom.
+      const kept = session.pointed.state.pinned;
       if (e.key === "Escape") chart.current?.hideCursor();
+      // On its way up this key also resets the zoom; a cursor that was kept is all that it lets go of.
+      if (e.key === "Escape" && kept) e.stopPropagation();
       return;
     }
     e.preventDefault();

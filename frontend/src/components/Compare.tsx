@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { type Tolerance, toleranceText } from "../chart/compare";
 import type { Plan } from "../chart/plan";
 import { comparableRoles } from "../compare";
+import { sayable } from "../names";
 import type { LoggedRole } from "../roles";
 import type { Session, SessionState } from "../session";
 import { text } from "../text";
@@ -47,7 +48,7 @@ function PinOne({ session, state }: Pick<Props, "session" | "state">) {
   return (
     <section class="empty short" data-testid="empty-state" data-kind="no-baseline">
       <h2>{text.compare.pinTitle}</h2>
-      {baseline !== null && <p>{text.compare.gone(baseline)}</p>}
+      {baseline !== null && <p>{text.compare.gone(sayable(baseline))}</p>}
       <p>
         {text.compare.pinText} <FlagIcon />
       </p>
@@ -64,7 +65,7 @@ function PinOne({ session, state }: Pick<Props, "session" | "state">) {
           </option>
           {names.map((name) => (
             <option key={name} value={name}>
-              {name}
+              {sayable(name)}
             </option>
           ))}
         </select>
@@ -107,7 +108,7 @@ function Compared({ session, state, theme }: Props) {
         <CompareChart session={session} scene={scene} status={status} onPlan={setPlan} />
       </section>
       <Guard token={state.findings}>
-        <Findings session={session} state={state} theme={theme} />
+        <Findings session={session} state={state} theme={theme} chart={{ scene, plan }} />
       </Guard>
     </>
   );

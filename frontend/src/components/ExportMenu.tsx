@@ -24,7 +24,15 @@ export function ExportMenu({ session }: { session: Session }) {
       onChoose: () => visit(url),
     };
   };
-  const picture = () => svgPicture(document.querySelector<HTMLElement>(".chart")!, session.charts);
+  const picture = (save: (svg: string) => void | Promise<void>) => {
+    svgPicture(document.querySelector<HTMLElement>(".chart")!, session.charts)
+      .then(save)
+      .catch((error: unknown) => {
+        console.error(error);
+        const problem = { message: text.exports.failed, hint: text.exports.failedHint, retryAt: null };
+        session.patch({ problem });
+      });
+  };
   return (
     <>
       <Menu
@@ -40,17 +48,13 @@ export function ExportMenu({ session }: { session: Session }) {
             label: text.exports.png,
             heading: text.exports.chart,
             disabled: session.charts.size === 0,
-            onChoose: () =>
-              void picture()
-                .then(pngOf)
-                .then((blob) => saveFile("training-health.png", blob)),
+            onChoose: () => picture(async (svg) => saveFile("training-health.png", await pngOf(svg))),
           },
           {
             key: "svg",
             label: text.exports.svg,
             disabled: session.charts.size === 0,
-            onChoose: () =>
-              void picture().then((svg) => saveText("training-health.svg", "image/svg+xml", svg)),
+            onChoose: () => picture((svg) => saveText("training-health.svg", "image/svg+xml", svg)),
           },
           {
             key: "layout",

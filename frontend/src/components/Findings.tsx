@@ -1,16 +1,20 @@
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { Finding } from "../api";
+import type { Plan } from "../chart/plan";
+import type { Scene } from "../chart/scene";
 import { findingId, runOf, sortFindings } from "../findings";
-import { distinctParts, middleEllipsis } from "../names";
+import { distinctParts, middleEllipsis, sayable } from "../names";
 import { colourOf } from "../palette";
 import type { Session, SessionState } from "../session";
 import { text } from "../text";
 import type { ThemeName } from "../theme";
+import { BelowToggle } from "./BelowToggle";
 import { FindingRow } from "./FindingRow";
 import { FindingsHead } from "./FindingsHead";
 import { px } from "./px";
 import { Resizer, useHeight } from "./Resizer";
+import { Values } from "./Values";
 
 interface Props {
   session: Session;
@@ -18,13 +22,15 @@ interface Props {
   theme: ThemeName;
   /** What else there is to say of these runs. */
   notes?: ComponentChildren;
+  /** The chart above, whose values may stand here instead. */
+  chart?: { readonly scene: Scene; readonly plan: Plan | null };
 }
 
 /** Rows at first; a sweep can have thousands of findings. */
 const MOST_ROWS = 200;
 
 /** Under the chart: what the rules found in the chosen runs, worst first. */
-export function Findings({ session, state, theme, notes }: Props) {
+export function Findings({ session, state, theme, notes, chart }: Props) {
   const [height, setHeight] = useHeight();
   const { findingsOf } = state.view;
   const only = runOf(findingsOf);
@@ -54,20 +60,38 @@ export function Findings({ session, state, theme, notes }: Props) {
       data-checking={state.checking}
     >
       <Resizer height={height} onHeight={setHeight} />
-      <FindingsHead session={session} state={state} scope={scope} found={ofRun} shown={shown} />
-      <div class="findings-body" data-testid="findings-body">
-        <List session={session} state={state} theme={theme} shown={shown} />
-        {shown.length === 0 && <p class="findings-empty">{nothing(state, ofRun, runs, scope)}</p>}
-        {[...state.unchecked]
-          .filter(([run]) => runs.includes(run))
-          .map(([run, why]) => (
-            <p key={run} class="findings-empty" data-testid="findings-failed">
-              {text.findings.failed(run, why)}
-            </p>
-          ))}
-        {notes}
-      </div>
+      {chart && state.view.below === "values" ? (
+        <Values session={session} {...chart} />
+      ) : (
+        <>
+          <FindingsHead session={session} state={state} scope={scope} found={ofRun} shown={shown}>
+            {chart ? <BelowToggle session={session} /> : <h2>{text.findings.heading}</h2>}
+          </FindingsHead>
+          <div class="findings-body" data-testid="findings-body">
+            <List session={session} state={state} theme={theme} shown={shown} />
+            {shown.length === 0 && <p class="findings-empty">{nothing(state, ofRun, runs, scope)}</p>}
+            <Unchecked state={state} runs={runs} />
+            {notes}
+          </div>
+        </>
+      )}
     </section>
+  );
+}
+
+function Unchecked({ state, runs }: { state: SessionState; runs: readonly string[] }) {
+  const here = new Set(runs);
+  return (
+    <>
+      {[...state.unchecked].map(
+        ([run, why]) =>
+          here.has(run) && (
+            <p key={run} class="findings-empty" data-testid="findings-failed">
+              {text.findings.failed(sayable(run), why)}
+            </p>
+          ),
+      )}
+    </>
   );
 }
 

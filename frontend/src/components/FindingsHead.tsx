@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { type Finding, SEVERITIES, type Severity } from "../api";
 import { countBySeverity, findingsAsCsv, findingsAsJson, findingsAsText, scopeOf } from "../findings";
 import { saveText } from "../hand-over";
@@ -14,14 +15,16 @@ interface Props {
   /** Of the chosen runs, and of these those of the chosen severity. */
   found: readonly Finding[];
   shown: readonly Finding[];
+  /** What the panel is called. */
+  children: ComponentChildren;
 }
 
 /** How many there are, which of them are listed, and ways to take them away. */
-export function FindingsHead({ session, state, scope, found, shown }: Props) {
+export function FindingsHead({ session, state, scope, found, shown, children }: Props) {
   const { level } = state.view;
   return (
     <div class="findings-head">
-      <h2>{text.findings.heading}</h2>
+      {children}
       <Counts session={session} found={found} level={level} />
       <span class="spring" />
       <LevelSelect session={session} level={level} />

@@ -5,6 +5,7 @@ import type { Scene } from "../chart/scene";
 import type { MissingSeries } from "../decode";
 import { remarks } from "../findings";
 import { formatValue } from "../format";
+import { sayable } from "../names";
 import { type ChartRole, OVERLAY_ROLES } from "../roles";
 import { text } from "../text";
 
@@ -20,12 +21,21 @@ export function Notes({
   scene,
   plan,
   missing,
+  without,
 }: {
   scene: Scene;
   plan: Plan | null;
   missing: readonly MissingSeries[];
+  /** Chosen runs that have nothing to draw here. */
+  without: readonly string[];
 }) {
   const notes = collectNotes(scene, plan, missing);
+  if (without.length > 0) {
+    const names = text.missing.some(without.map(sayable));
+    const sentence =
+      scene.layout === "panel" ? text.missing.nothingToDraw(names) : text.missing.notInOverlay(names);
+    notes.push({ key: "without", testid: "undrawn-note", sentence });
+  }
   if (notes.length === 0) return null;
   return (
     <section class="notes" data-testid="notes" aria-label={text.missing.heading}>
@@ -46,7 +56,7 @@ function collectNotes(scene: Scene, plan: Plan | null, missing: readonly Missing
       notes.push({
         key: `note ${run.run} ${i}`,
         testid: "run-note",
-        sentence: runs.length > 1 ? text.missing.run(run.run, note) : note,
+        sentence: runs.length > 1 ? text.missing.run(sayable(run.run), note) : note,
       });
     });
   }
@@ -72,7 +82,7 @@ function collectNotes(scene: Scene, plan: Plan | null, missing: readonly Missing
         testid: "nan-note",
         role: "loss",
         sentence: text.missing.run(
-          run.run,
+          sayable(run.run),
           `${text.chart.allNonFinite(text.role("loss"), describeNonFinite(own))}.`,
         ),
       });
@@ -81,18 +91,18 @@ function collectNotes(scene: Scene, plan: Plan | null, missing: readonly Missing
   const left = plan?.x.log ? leftOfLog(scene.segments, scene.roles) : 0;
   if (left > 0) notes.push({ key: "log x", testid: "log-x-note", sentence: text.chart.leftOfLog(left) });
   for (const role of OVERLAY_ROLES) {
-    const without = runs.filter((r) => r.info.missing.some((m) => m.role === role));
+    const lacking = runs.filter((r) => r.info.missing.some((m) => m.role === role));
     const nowhere = !scene.roles.includes(role);
     // A run without a loss scale beside one with it is no lack: only mixed precision has one.
-    if (!nowhere && (role === "loss_scale" || without.length === 0)) continue;
-    const hint = without[0]?.info.missing.find((m) => m.role === role)?.hint ?? "";
+    if (!nowhere && (role === "loss_scale" || lacking.length === 0)) continue;
+    const hint = lacking[0]?.info.missing.find((m) => m.role === role)?.hint ?? "";
     notes.push({
       key: `missing ${role}`,
       testid: "missing-hint",
       role,
       sentence: text.missing.role(
         text.role(role),
-        nowhere ? text.missing.all(runs.length) : text.missing.some(without.map((r) => r.run)),
+        nowhere ? text.missing.all(runs.length) : text.missing.some(lacking.map((r) => sayable(r.run))),
         hint,
       ),
     });
@@ -104,7 +114,7 @@ function collectNotes(scene: Scene, plan: Plan | null, missing: readonly Missing
       notes.push({
         key: `absent ${run.run}`,
         testid: "absent-note",
-        sentence: text.missing.run(run.run, reason),
+        sentence: text.missing.run(sayable(run.run), reason),
       });
     }
   }

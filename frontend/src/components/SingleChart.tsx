@@ -59,7 +59,7 @@ export function SingleChart({ session, scene, status, onPlan, label, Titles, att
       />
       {layout && <Titles layout={layout} scene={scene} panel={size.width} session={session} />}
       {layout && <Pills layout={layout} scene={scene} session={session} roles={scene.roles} />}
-      {cursor && <Tooltip cursor={cursor} scene={scene} panel={size} />}
+      {cursor && <Tooltip session={session} cursor={cursor} scene={scene} panel={size} />}
     </div>
   );
 }

@@ -74,6 +74,7 @@ export function Stacked({ session, scene, status, onPlan }: ChartProps) {
         ))}
         {pointed && (
           <Tooltip
+            session={session}
             cursor={pointed.cursor}
             scene={scenes[scene.roles.indexOf(pointed.role)] ?? scene}
             panel={visibleOf(grid.current!)}

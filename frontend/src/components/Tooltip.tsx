@@ -4,6 +4,8 @@ import { countRuns } from "../chart/nearest";
 import type { Scene } from "../chart/scene";
 import { formatPosition, formatValue } from "../format";
 import { middleEllipsis } from "../names";
+import type { Session } from "../session";
+import { useStore } from "../store";
 import { text } from "../text";
 
 const MOST_ROWS = 6;
@@ -14,16 +16,19 @@ const AWAY = 18;
  * side of the cursor line, so it is neither clipped nor on top of the point it speaks of.
  */
 export function Tooltip({
+  session,
   cursor,
   scene,
   panel,
 }: {
+  session: Session;
   cursor: CursorAt;
   scene: Scene;
   /** What of the container is seen, CSS px. */
   panel: { readonly width: number; readonly height: number; readonly top?: number };
 }) {
   const box = useRef<HTMLDivElement>(null);
+  const { pinned } = useStore(session.pointed);
   useLayoutEffect(() => {
     const el = box.current;
     if (!el) return;
@@ -46,13 +51,14 @@ export function Tooltip({
   const foot = [
     countRuns(rows) > countRuns(shown) ? text.tooltip.nearest(countRuns(shown), countRuns(rows)) : "",
     ended > 0 ? text.tooltip.ended(ended) : "",
+    pinned ? text.tooltip.pinned : "",
   ].filter(Boolean);
   const roles = scene.roles.filter((role) => rows.some((row) => row.cells[role]));
   // In a panel of its own the one metric is named once, above its values.
   const alone = scene.layout === "panel" ? (scene.roles[0] ?? null) : null;
   return (
     <div
-      class="tooltip"
+      class={pinned ? "tooltip pinned" : "tooltip"}
       ref={box}
       role="status"
       data-testid="tooltip"

@@ -102,6 +102,7 @@ export const zh: Text = {
       ["?", "显示本页"],
     ],
     mouse: [
+      ["点击", "将光标固定在此；再次点击放开"],
       ["拖动", "放大一段"],
       ["Ctrl 或 Alt + 拖动", "放大 y"],
       ["Shift + 拖动、横向滚轮", "平移"],
@@ -128,6 +129,8 @@ export const zh: Text = {
     json: "JSON，全部点",
     png: "PNG 图片",
     svg: "SVG 图片",
+    failed: "无法生成图片。",
+    failedHint: "可能过大：请减少面板，或保存为 SVG。",
   },
   copyFailed: "浏览器不允许复制。",
   findings: {
@@ -157,8 +160,6 @@ export const zh: Text = {
     loading: "正在检查运行…",
     failed: (run, why) => `无法检查 ${run}：${why}`,
     resize: "诊断区高度",
-    hide: "收起诊断",
-    show: "展开诊断",
   },
   runs: {
     heading: "运行",
@@ -175,7 +176,6 @@ export const zh: Text = {
     toggle: (run) => `显示 ${run}`,
     only: (run) => `${run}\n点击则只显示该运行`,
     withoutMetrics: (n) => `${formatCount(n)} 个运行没有训练指标`,
-    notes: (n) => `该运行有 ${formatCount(n)} 条说明`,
     ranks: (n) => `${formatCount(n)} 卡`,
     unfoldRanks: (n) => `展开该训练的全部 ${formatCount(n)} 张卡`,
     colour: (run) => `${run} 的颜色`,
@@ -187,9 +187,7 @@ export const zh: Text = {
     baseline: "基线",
     left: (duration) => `约剩 ${duration}`,
     progress: (last, total) => `第 ${last} 步，共 ${total} 步`,
-    findings: (n) => `${formatCount(n)} 条诊断`,
     noFindings: "各项规则均未发现问题",
-    unread: "尚未读取：请选中",
     sparkline: (run) => `${run} 的损失`,
   },
   status: {
@@ -252,7 +250,7 @@ export const zh: Text = {
     allDrawn: (n) => `所选 ${formatCount(n)} 个运行已全部绘制。`,
     drawFewer: (n) => `只绘制 ${formatCount(n)} 个`,
     loading: "正在读取日志…",
-    help: "拖动放大，双击或 Esc 还原，Shift 拖动平移，方向键移动光标。",
+    help: "拖动放大，Ctrl 拖动放大 y，双击或 Esc 还原，Shift 拖动平移，方向键移动光标。",
     summary: (runs, roles, axis, from, to, values) =>
       `${runs} 的${roles}叠加图，${axis} ${from} 到 ${to}。${values}`,
     lastValue: (run, role, value) => `${run}：最后的${role} ${value}。`,
@@ -273,20 +271,33 @@ export const zh: Text = {
   tooltip: {
     logged: "记录值，未平滑",
     run: "运行",
-    at: "位置",
+    pinned: "已固定：点击或按 Esc 放开",
     superseded: "已被取代",
     nearest: (shown, all) => `此处 ${formatCount(all)} 个中最近的 ${formatCount(shown)} 个`,
     ended: (n) => `此前已结束：${formatCount(n)}`,
     notLogged: "–",
   },
+  values: {
+    below: "图表下方",
+    heading: "数值",
+    title: "光标处所有已绘制运行的数值",
+    at: (position) => `${position}，记录值`,
+    last: "图中最后的记录值",
+    hint: "点击图表可固定光标",
+    copy: "复制",
+    copied: "已复制",
+    copyTitle: "复制此表（全部数位），可粘贴到电子表格",
+    more: (n) => `还有 ${n} 行`,
+  },
   missing: {
     role: (role, runs, hint) => `${runs}没有${role}。${hint}`,
     run: (run, why) => `${run}：${why}`,
     all: (n) => (n === 1 ? "该运行" : `这 ${formatCount(n)} 个运行`),
+    notInOverlay: (runs) => `未绘制：${runs}。其记录可在分面中查看。`,
+    nothingToDraw: (runs) => `未绘制：${runs}。没有可绘制的记录。`,
     some: (runs) =>
       `${joined(runs.length > 4 ? [...runs.slice(0, 3), `另外 ${formatCount(runs.length - 3)} 个`] : runs)} `,
     more: (n) => `还有 ${formatCount(n)} 条`,
-    less: "收起",
     heading: "说明",
   },
   empty: {
