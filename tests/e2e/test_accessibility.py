@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import pytest
 from checkout import ROOT
-from tensorboard_server import serve
 
 pytestmark = pytest.mark.e2e
 
 AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
-
-
-@pytest.fixture(scope="module")
-def base(demo_logs):
-    with serve("--logdir", str(demo_logs)) as base:
-        yield base
 
 
 def complaints(tab):
@@ -34,8 +27,8 @@ def complaints(tab):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
-def test_the_whole_tab(open_tab, base, scheme, locale):
-    tab = open_tab(base=base, locale=locale, color_scheme=scheme)
+def test_the_whole_tab(open_tab, demo_base, scheme, locale):
+    tab = open_tab(base=demo_base, locale=locale, color_scheme=scheme)
     tab.find("select-visible").click()
     tab.ready()
     tab.checked()
@@ -43,8 +36,8 @@ def test_the_whole_tab(open_tab, base, scheme, locale):
     assert complaints(tab) == []
 
 
-def test_menus_dialogs_and_a_selected_finding(open_tab, base):
-    tab = open_tab(base=base)
+def test_menus_dialogs_and_a_selected_finding(open_tab, demo_base):
+    tab = open_tab(base=demo_base)
     tab.select("lr_too_high")
     tab.checked()
     tab.frame.locator('[data-testid="finding-zoom"]').first.click()
@@ -60,8 +53,8 @@ def test_menus_dialogs_and_a_selected_finding(open_tab, base):
     assert complaints(tab) == []
 
 
-def test_stacked_panels(open_tab, base):
-    tab = open_tab(base=base)
+def test_stacked_panels(open_tab, demo_base):
+    tab = open_tab(base=demo_base)
     tab.frame.get_by_text("Stacked").click()
     tab.frame.locator('[data-mode="stacked"]').wait_for()
     tab.ready()
@@ -69,8 +62,8 @@ def test_stacked_panels(open_tab, base):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_comparison_and_a_layout(open_tab, base, scheme):
-    tab = open_tab(base=base, color_scheme=scheme)
+def test_a_comparison_and_a_layout(open_tab, demo_base, scheme):
+    tab = open_tab(base=demo_base, color_scheme=scheme)
     tab.select("lr_too_high", "grad_explosion_kept_lr")
     tab.find("views").get_by_text("Compare").click()
     tab.find("pin-choice").wait_for()
@@ -91,8 +84,8 @@ def test_an_empty_logdir(open_tab, tmp_path):
     assert complaints(tab) == []
 
 
-def test_the_keyboard_reaches_everything_in_order(open_tab, base):
-    tab = open_tab(base=base)
+def test_the_keyboard_reaches_everything_in_order(open_tab, demo_base):
+    tab = open_tab(base=demo_base)
     tab.select("lr_too_high")
     tab.checked()
     tab.find("filter").focus()
@@ -117,8 +110,8 @@ def test_the_keyboard_reaches_everything_in_order(open_tab, base):
     assert names.index("run-checkbox") < names.index("plot") < names.index("finding-zoom")
 
 
-def test_findings_are_a_list_of_sentences(open_tab, base):
-    tab = open_tab(base=base)
+def test_findings_are_a_list_of_sentences(open_tab, demo_base):
+    tab = open_tab(base=demo_base)
     tab.select("lr_too_high")
     tab.checked()
     spoken = tab.frame.locator("body").aria_snapshot()
@@ -127,8 +120,8 @@ def test_findings_are_a_list_of_sentences(open_tab, base):
     assert 'img "critical"' in spoken
 
 
-def test_help_opens_with_a_question_mark_and_closes_with_escape(open_tab, base):
-    tab = open_tab(base=base)
+def test_help_opens_with_a_question_mark_and_closes_with_escape(open_tab, demo_base):
+    tab = open_tab(base=demo_base)
     tab.frame.locator("body").press("?")
     tab.find("help-dialog").wait_for()
     tab.page.keyboard.press("Escape")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from chart_page import ROLE_COLOURS, drag, hover, ink, plot_box, series_requests, write_run, zoomed
+from chart_page import ROLE_COLOURS, colour_of, drag, hover, ink, plot_box, series_requests, write_run, zoomed
 
 from tb_mindformers_plugin.writer import HealthWriter
 
@@ -19,16 +19,11 @@ def write_loss(directory, value, steps, lr=None):
             writer.log(step, loss=value(step), wall_time=1.8e9 + step, **rate)
 
 
-def settle(tab):
-    tab.page.wait_for_timeout(200)
-    tab.ready()
-
-
 def test_log_x(open_tab, tmp_path):
     write_loss(tmp_path / "run", lambda step: 2.0, range(10_001))
     tab = open_tab(tmp_path)
     tab.find("log-x").click()
-    settle(tab)
+    tab.ready()
     assert series_requests(tab)[-1]["log_x"] is True
     low, high = tab.window()
     assert low == 1
@@ -54,11 +49,11 @@ def test_a_time_of_day_has_no_logarithm(open_tab, tmp_path):
     tab = open_tab(tmp_path)
     tab.find("log-x").click()
     tab.find("x-axis").select_option("wall")
-    settle(tab)
+    tab.ready()
     assert tab.find("log-x").is_disabled()
     assert series_requests(tab)[-1]["log_x"] is False
     tab.find("x-axis").select_option("epoch")
-    settle(tab)
+    tab.ready()
     assert tab.find("overlay").get_attribute("data-log-x") == "true"
 
 
@@ -117,12 +112,12 @@ def test_log_y_of_the_loss_says_what_it_cannot_show(open_tab, tmp_path):
     button = tab.find("scale", role="loss")
     assert button.get_attribute("data-scale") == "linear"
     button.click()
-    settle(tab)
+    tab.ready()
     assert button.get_attribute("data-scale") == "log10"
     assert "1 value ≤ 0 not on a log axis" in tab.find("notes").inner_text()
     tab.page.wait_for_url(lambda url: "scales=loss%3Alog" in url)
     button.click()
-    settle(tab)
+    tab.ready()
     assert button.get_attribute("data-scale") == "linear"
 
 
@@ -132,21 +127,16 @@ def test_one_high_learning_rate_does_not_flatten_the_others(open_tab, tmp_path):
     tab = open_tab(tmp_path)
     tab.select("high", "low")
     tab.find("views").get_by_text("Stacked").click()
-    tab.find("overlay", mode="stacked", state="ready").wait_for()
-    tab.page.wait_for_timeout(300)
+    tab.find("overlay", mode="stacked").wait_for()
+    tab.ready()
     assert tab.find("scale", role="lr").get_attribute("data-scale") == "log10"
-    colour = (
-        tab.find("run-row", run="low")
-        .locator("input")
-        .evaluate("(box) => getComputedStyle(box).getPropertyValue('--run').trim()")
-    )
+    colour = colour_of(tab, "low")
     line = ink(tab, colour, panel=1)
     assert line["n"] > 100
     # The step from 1e-3 to 3e-4 is as high as a seventh of four decades.
     assert line["bottom"] - line["top"] > 0.06
     tab.find("scale", role="lr").click()
-    settle(tab)
-    tab.page.wait_for_timeout(300)
+    tab.ready()
     flat = ink(tab, colour, panel=1)
     assert flat["bottom"] - flat["top"] < 0.02
 
@@ -156,15 +146,15 @@ def test_the_y_range_can_be_locked(open_tab, tmp_path):
     tab = open_tab(tmp_path)
     tab.find("smoothing").focus()
     tab.page.keyboard.press("Home")
-    settle(tab)
+    tab.ready()
     tab.find("y-lock").click()
     drag(tab, 500, 900)
     zoomed(tab)
-    settle(tab)
+    tab.ready()
     locked = ink(tab, LOSS)
     assert locked["bottom"] - locked["top"] < 0.05
     tab.find("y-lock").click()
-    settle(tab)
+    tab.ready()
     free = ink(tab, LOSS)
     assert free["bottom"] - free["top"] > 0.8
 
@@ -174,11 +164,11 @@ def test_a_drag_with_a_modifier_zooms_y_and_says_what_is_left_out(open_tab, tmp_
     tab = open_tab(tmp_path)
     before = tab.window()
     drag(tab, 20, 60, heights=(0.2, 0.6), key="Control")
-    settle(tab)
+    tab.ready()
     assert tab.window() == before
     assert "points above, up to 10" in tab.find("clip-note").first.inner_text()
     assert "below, down to 1" in tab.find("clip-note").first.inner_text()
     box = plot_box(tab)
     tab.page.mouse.dblclick(box["x"] + 200, box["y"] + 100)
-    settle(tab)
+    tab.ready()
     assert tab.find("clip-note").count() == 0

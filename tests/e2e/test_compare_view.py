@@ -55,8 +55,8 @@ def compare(tab, baseline, *runs):
     row.hover()
     row.locator('[data-testid="run-pin"]').click()
     tab.find("views").get_by_text("Compare").click()
-    tab.find("overlay", mode="compare", state="ready").wait_for()
-    tab.page.wait_for_timeout(200)
+    tab.find("overlay", mode="compare").wait_for()
+    tab.ready()
     return tab
 
 
@@ -232,8 +232,7 @@ def test_what_can_be_compared(tab):
     assert tab.find("compare-metric").locator("option").evaluate_all(values) == ["loss", "lr"]
     assert tab.find("x-axis").locator("option:enabled").evaluate_all(values) == ["step", "from_start", "tokens"]
     tab.find("x-axis").select_option("tokens")
-    tab.find("overlay", mode="compare", state="ready").wait_for()
-    tab.page.wait_for_timeout(300)
+    tab.ready()
     assert compare_requests(tab)[-1]["x"] == "tokens"
     mark = tab.find("mark").bounding_box()
     assert mark["x"] + mark["width"] / 2 == pytest.approx(place(tab, PARTS_AT * 512)[0], abs=1.5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import event_bytes
 import pytest
-from chart_page import ink, pixels, series_requests
+from chart_page import colour_of, ink, pixels, series_requests
 
 pytestmark = pytest.mark.e2e
 
@@ -15,14 +15,8 @@ def write_flat_runs(directory, count):
         event_bytes.write(directory / f"run_{n:02d}", *points)
 
 
-def colour_of(tab, run):
-    box = tab.find("run-row", run=run).locator("input")
-    return box.evaluate("(box) => getComputedStyle(box).getPropertyValue('--run').trim()")
-
-
 def show_all(tab):
     tab.find("select-visible").click()
-    tab.page.wait_for_timeout(500)
     tab.ready()
 
 
@@ -46,9 +40,9 @@ def test_in_a_crowd_the_run_under_the_pointer_is_on_top_and_the_others_fade(open
     assert pixels(tab, colour_of(tab, "run_03"), 0, ".layer.lit") == 0
     row = tab.find("run-row", run="run_03").bounding_box()
     tab.page.mouse.move(row["x"] + 150, row["y"] + 10)
-    tab.page.wait_for_timeout(400)
-    lit = ink(tab, colour_of(tab, "run_03"), 0, ".layer.lit")
-    assert lit["n"] > 400
+    colour = colour_of(tab, "run_03")
+    tab.until(lambda: pixels(tab, colour, 0, ".layer.lit") > 400)
+    lit = ink(tab, colour, 0, ".layer.lit")
     # 2 px, a flat curve: so many rows and no more.
     assert (lit["bottom"] - lit["top"]) * tab.frame.locator(".u-over").bounding_box()["height"] < 4
     veil = tab.frame.locator(".layer.lit").evaluate(
@@ -68,7 +62,6 @@ def test_fifty_runs_are_drawn_and_all_on_request(open_tab, tmp_path):
     assert len(series_requests(tab)[-1]["runs"]) == 50
     assert "50 of 60" in tab.find("draw-limit").inner_text()
     tab.find("draw-all").click()
-    tab.page.wait_for_timeout(500)
     tab.ready()
     assert len(tab.find("overlay").get_attribute("data-runs").split("\n")) == 60
 

@@ -82,7 +82,7 @@ def test_png_shows_what_the_screen_shows(open_tab, base, view):
     if view == "stacked":
         tab.frame.get_by_text("Stacked").click()
         tab.frame.locator('[data-mode="stacked"]').wait_for()
-    tab.page.wait_for_timeout(500)
+    tab.ready()
     name, content = save(tab, "png")
     assert name.endswith(".png")
     assert content[:8] == b"\x89PNG\r\n\x1a\n"

@@ -51,12 +51,6 @@ def base(tmp_path_factory):
         yield base
 
 
-@pytest.fixture(scope="module")
-def demo_base(demo_logs):
-    with serve("--logdir", str(demo_logs)) as base:
-        yield base
-
-
 def asked(tab, route):
     return [r.url for r in tab.requests if f"/training_health/{route}" in r.url]
 
@@ -145,13 +139,16 @@ def test_a_reload_checks_only_runs_that_grew(open_tab, logs):
     assert before == len({url.split("run=")[1] for url in asked(tab, "findings")})
     with HealthWriter(logs / "spiky", {"total_steps": 1200}) as writer:
         writer.log(1201, loss=2.0, lr=1e-3, grad_norm=0.5, wall_time=1.9e9)
-    tab.page.wait_for_timeout(1100)  # the server looks at the disk once a second at most
-    with tab.page.expect_request(lambda r: "/findings" in r.url) as seen:
-        tab.find("reload").click()
-    assert "run=spiky" in seen.value.url
+
+    def grown():
+        tab.reload()  # the server looks at the disk once a second at most
+        return tab.find("run-row", run="spiky").get_by_text("1,201").count()
+
+    tab.until(grown)
     tab.checked()
-    tab.ready()
-    assert len(asked(tab, "findings")) == before + 1
+    anew = asked(tab, "findings")[before:]
+    assert len(anew) == 1
+    assert "run=spiky" in anew[0]
 
 
 def test_copy_json_and_csv(open_tab, base):

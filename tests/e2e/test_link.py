@@ -43,12 +43,10 @@ CLIPBOARD = {"permissions": ["clipboard-read", "clipboard-write"]}
 def test_a_link_opens_the_same_view_elsewhere(open_tab, base):
     tab = open_tab(base=base, **CLIPBOARD)
     tab.find("filter").fill("plain|quote|percent|表情")
-    tab.page.wait_for_timeout(400)
     tab.find("select-visible").click()
     tab.find("x-axis").select_option("relative")
     tab.find("smoothing").fill("0.5")
     tab.find("mode-toggle").get_by_text("Merged").click()
-    tab.page.wait_for_timeout(400)
     tab.ready()
     runs = tab.find("overlay").get_attribute("data-runs")
     link = copied(tab)
@@ -106,7 +104,6 @@ def test_an_address_edited_by_hand_is_followed_part_by_part(open_tab, base):
 def test_hundreds_of_runs_fit_into_a_link(open_tab, base):
     tab = open_tab(base=base, **CLIPBOARD)
     tab.find("filter").fill("run_0[0-2]")
-    tab.page.wait_for_timeout(400)
     tab.find("select-none").click()
     tab.find("select-visible").click()
     tab.ready()

@@ -35,8 +35,8 @@ def between_lanes(tab):
     return ink(tab, LIT_STRETCH, slack=4, rows=(top, top + 10 / plot["height"]))
 
 
-def test_a_spike_is_a_triangle_at_its_peak_with_its_value_on_the_curve(open_tab, demo_logs):
-    tab = open_tab(demo_logs)
+def test_a_spike_is_a_triangle_at_its_peak_with_its_value_on_the_curve(open_tab, demo_base):
+    tab = open_tab(base=demo_base)
     tab.select("grad_explosion_recovered")
     spike = mark(tab, kind="spike")
     assert spike.inner_text() == "▲"
@@ -46,8 +46,8 @@ def test_a_spike_is_a_triangle_at_its_peak_with_its_value_on_the_curve(open_tab,
     assert middle(spike) == pytest.approx(x, abs=3)
 
 
-def test_a_mark_leads_to_its_finding_and_lights_its_stretch(open_tab, demo_logs):
-    tab = open_tab(demo_logs)
+def test_a_mark_leads_to_its_finding_and_lights_its_stretch(open_tab, demo_base):
+    tab = open_tab(base=demo_base)
     tab.select("grad_explosion_recovered", "healthy_warmup_cosine")
     assert between_lanes(tab)["n"] == 0
     mark(tab, kind="spike").click()
@@ -61,8 +61,8 @@ def test_a_mark_leads_to_its_finding_and_lights_its_stretch(open_tab, demo_logs)
     assert mark(tab, kind="spike").get_attribute("aria-pressed") == "true"
 
 
-def test_a_divergence_is_a_cross_with_a_line_through_all_lanes(open_tab, demo_logs):
-    tab = open_tab(demo_logs)
+def test_a_divergence_is_a_cross_with_a_line_through_all_lanes(open_tab, demo_base):
+    tab = open_tab(base=demo_base)
     tab.select("healthy_warmup_cosine")
     none = ink(tab, "#d98f95", slack=10)["n"]
     tab.select("lr_too_high", "healthy_warmup_cosine")
@@ -78,8 +78,8 @@ def test_a_divergence_is_a_cross_with_a_line_through_all_lanes(open_tab, demo_lo
     assert line["bottom"] - line["top"] > 0.9
 
 
-def test_values_that_are_not_finite_have_a_rug_and_a_pill(open_tab, demo_logs):
-    tab = open_tab(demo_logs)
+def test_values_that_are_not_finite_have_a_rug_and_a_pill(open_tab, demo_base):
+    tab = open_tab(base=demo_base)
     tab.select("lr_too_high_nan", "healthy_warmup_cosine")
     assert mark(tab, kind="nonfinite", severity="critical").inner_text() == "NaN"
     low, high = tab.window()
@@ -110,8 +110,8 @@ def test_a_lone_point_between_gaps_is_a_dot(open_tab, tmp_path):
     assert dot >= 12
 
 
-def test_a_restart_is_a_loop_where_the_newer_points_begin(open_tab, demo_logs):
-    tab = open_tab(demo_logs)
+def test_a_restart_is_a_loop_where_the_newer_points_begin(open_tab, demo_base):
+    tab = open_tab(base=demo_base)
     tab.select("killed_and_resumed")
     restart = mark(tab, kind="restart")
     assert restart.locator("svg").count() == 1
@@ -128,7 +128,6 @@ def test_findings_have_their_place_on_every_axis(open_tab, tmp_path, axis):
     tab = open_tab(tmp_path)
     mark(tab, kind="spike")
     tab.find("x-axis").select_option(axis)
-    tab.page.wait_for_timeout(400)
     tab.ready()
     position = {"wall": 1.8e9 + 600, "relative": 600, "epoch": 2}[axis]
     assert middle(mark(tab, kind="spike")) == pytest.approx(place(tab, position)[0], abs=3)
@@ -151,8 +150,8 @@ def test_alerts_and_actions_of_the_run_itself_are_squares(open_tab, tmp_path):
     assert any("Learning rate reduced (0.001 → 0.0005) because of loss_spike." in title for title in titles)
 
 
-def test_a_mark_stands_in_the_panel_of_its_metric(open_tab, demo_logs):
-    tab = open_tab(demo_logs)
+def test_a_mark_stands_in_the_panel_of_its_metric(open_tab, demo_base):
+    tab = open_tab(base=demo_base)
     tab.select("overfit_with_eval")
     tab.find("views").get_by_text("Stacked").click()
     tab.find("overlay", mode="stacked", state="ready").wait_for()
@@ -161,21 +160,21 @@ def test_a_mark_stands_in_the_panel_of_its_metric(open_tab, demo_logs):
     assert tab.find("panel", role="loss").locator('[data-testid="mark"][data-kind="diverged"]').count() == 0
 
 
-def test_marks_do_not_lie_on_each_other_or_outside_of_the_row(open_tab, demo_logs):
-    tab = open_tab(demo_logs, width=1100, height=700)
+def test_marks_do_not_lie_on_each_other_or_outside_of_the_row(open_tab, demo_base):
+    tab = open_tab(base=demo_base, width=1100, height=700)
     tab.find("select-visible").click()
-    tab.page.wait_for_timeout(3000)
     tab.ready()
+    tab.checked()
+    tab.until(lambda: tab.find("mark").count() > 3)
     boxes = sorted((m.bounding_box() for m in tab.find("mark").all()), key=lambda box: box["x"])
-    assert len(boxes) > 3
     assert all(a["x"] + a["width"] <= b["x"] + 0.5 for a, b in zip(boxes, boxes[1:]))
     title = tab.find("axis-title", role="loss").bounding_box()
     assert boxes[0]["x"] >= title["x"] + title["width"]
     assert boxes[-1]["x"] + boxes[-1]["width"] <= 1100
 
 
-def test_overflows_are_ticks_under_the_loss_scale(open_tab, demo_logs):
-    tab = open_tab(demo_logs)
+def test_overflows_are_ticks_under_the_loss_scale(open_tab, demo_base):
+    tab = open_tab(base=demo_base)
     tab.select("dynamic_loss_scale_overflow")
     ticks = ink(tab, ROLE_COLOURS["loss_scale"])
     assert ticks["bottom"] > 0.95

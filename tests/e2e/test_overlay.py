@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import pytest
-from chart_page import ROLE_COLOURS, drag, hover, loss_at, pixels, plot_box, series_requests, write_run
+from chart_page import ROLE_COLOURS, drag, hover, loss_at, pixels, plot_box, series_requests, write_run, zoomed
+from tensorboard_server import serve
 
 from tb_mindformers_plugin.writer import HealthWriter
 
 pytestmark = pytest.mark.e2e
 
 
+def write_runs(logdir):
+    write_run(logdir / "first")
+    write_run(logdir / "second", offset=1.0)
+    write_run(logdir / "third", offset=2.0, steps=120)
+
+
 @pytest.fixture
 def logs(tmp_path):
-    write_run(tmp_path / "first")
-    write_run(tmp_path / "second", offset=1.0)
-    write_run(tmp_path / "third", offset=2.0, steps=120)
+    write_runs(tmp_path)
     return tmp_path
 
 
-def test_one_run_has_all_four_metrics_in_one_frame(open_tab, logs):
-    tab = open_tab(logs)
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    logdir = tmp_path_factory.mktemp("logs")
+    write_runs(logdir)
+    with serve("--logdir", str(logdir)) as base:
+        yield base
+
+
+def test_one_run_has_all_four_metrics_in_one_frame(open_tab, base):
+    tab = open_tab(base=base)
     tab.select("first")
     overlay = tab.find("overlay")
     assert overlay.get_attribute("data-mode") == "merged"
@@ -32,8 +45,8 @@ def test_one_run_has_all_four_metrics_in_one_frame(open_tab, logs):
         assert pixels(tab, colour) > 100, role
 
 
-def test_several_runs_are_lanes_and_the_toggle_merges_them(open_tab, logs):
-    tab = open_tab(logs)
+def test_several_runs_are_lanes_and_the_toggle_merges_them(open_tab, base):
+    tab = open_tab(base=base)
     tab.select("first", "second", "third")
     assert tab.find("overlay").get_attribute("data-mode") == "lanes"
     tops = [t.bounding_box()["y"] for t in tab.find("axis-title").all()]
@@ -45,8 +58,8 @@ def test_several_runs_are_lanes_and_the_toggle_merges_them(open_tab, logs):
     tab.find("overlay", mode="lanes").wait_for()
 
 
-def test_tooltip_has_the_logged_values_of_each_run(open_tab, logs):
-    tab = open_tab(logs)
+def test_tooltip_has_the_logged_values_of_each_run(open_tab, base):
+    tab = open_tab(base=base)
     tab.select("first", "second", "third")
     hover(tab, 60)
     rows = {row.get_attribute("data-run"): row for row in tab.find("tooltip-row").all()}
@@ -61,8 +74,8 @@ def test_tooltip_has_the_logged_values_of_each_run(open_tab, logs):
     assert rows["first"].locator('[data-role="loss_scale"]').inner_text() in ("1,024", "1024", "2¹⁰")
 
 
-def test_tooltip_lies_inside_of_the_window(open_tab, logs):
-    tab = open_tab(logs, width=1100, height=700)
+def test_tooltip_lies_inside_of_the_window(open_tab, base):
+    tab = open_tab(base=base, width=1100, height=700)
     tab.select("first", "second", "third")
     for step in (2, 100, 199):
         hover(tab, step)
@@ -72,14 +85,14 @@ def test_tooltip_lies_inside_of_the_window(open_tab, logs):
         assert box["y"] + box["height"] <= 700
 
 
-def test_drag_zooms_and_fetches_the_window_and_double_click_resets(open_tab, logs):
-    tab = open_tab(logs)
+def test_drag_zooms_and_fetches_the_window_and_double_click_resets(open_tab, base):
+    tab = open_tab(base=base)
     tab.select("first")
     low, high = tab.window()
     assert (low, high) == (pytest.approx(1, abs=20), pytest.approx(200, abs=40))
     before = len(series_requests(tab))
     drag(tab, 50, 100)
-    tab.frame.locator('[data-testid="overlay"][data-state="ready"][data-zoomed="true"]').wait_for()
+    zoomed(tab)
     assert tab.window() == (pytest.approx(50, abs=2), pytest.approx(100, abs=2))
     asked = series_requests(tab)[before:]
     assert asked
@@ -87,7 +100,7 @@ def test_drag_zooms_and_fetches_the_window_and_double_click_resets(open_tab, log
     assert asked[-1]["to"] == pytest.approx(100, abs=2)
     box = plot_box(tab)
     tab.page.mouse.dblclick(box["x"] + 200, box["y"] + 200)
-    tab.frame.locator('[data-testid="overlay"][data-state="ready"][data-zoomed="false"]').wait_for()
+    zoomed(tab, "false")
     assert tab.window() == (low, high)
 
 
@@ -95,42 +108,42 @@ def test_zoom_survives_tensorboards_reload_which_brings_new_points(open_tab, log
     tab = open_tab(logs)
     tab.select("first")
     drag(tab, 50, 100)
-    tab.frame.locator('[data-testid="overlay"][data-state="ready"][data-zoomed="true"]').wait_for()
+    zoomed(tab)
     window = tab.window()
     write_run(logs / "first", steps=230, first=201)
-    tab.page.wait_for_timeout(1100)  # the server looks at the disk at most once a second
     before = len(series_requests(tab))
-    tab.page.locator("button.reload-button").click()
-    row = tab.find("run-row", run="first")
-    row.get_by_text("230").first.wait_for()
+
+    def grown():
+        tab.page.locator("button.reload-button").click()  # the server looks at the disk at most once a second
+        tab.page.wait_for_timeout(300)
+        return tab.find("run-row", run="first").get_by_text("230").count()
+
+    tab.until(grown)
     tab.ready()
     assert len(series_requests(tab)) > before
     assert tab.window() == window
 
 
-def test_smoothing_asks_the_server(open_tab, logs):
-    tab = open_tab(logs)
+def test_smoothing_asks_the_server(open_tab, base):
+    tab = open_tab(base=base)
     tab.select("first")
     slider = tab.find("smoothing")
     slider.focus()
     before = len(series_requests(tab))
     tab.page.keyboard.press("Home")
-    tab.page.wait_for_timeout(500)
     tab.ready()
     assert series_requests(tab)[before:][-1]["smoothing"] == 0
 
 
 @pytest.mark.parametrize("axis", ["wall", "relative", "active", "epoch"])
-def test_other_x_axes(open_tab, logs, axis):
-    tab = open_tab(logs)
+def test_other_x_axes(open_tab, base, axis):
+    tab = open_tab(base=base)
     tab.select("first")
     tab.find("x-axis").select_option(axis)
-    tab.page.wait_for_timeout(300)
     tab.ready()
     low, high = tab.window()
-    first, last = {**{"wall": (1.8e9 + 1, 1.8e9 + 200), "relative": (0, 199), "active": (0, 199), "epoch": (0.02, 4)}}[
-        axis
-    ]
+    ends = {"wall": (1.8e9 + 1, 1.8e9 + 200), "relative": (0, 199), "active": (0, 199), "epoch": (0.02, 4)}
+    first, last = ends[axis]
     assert low <= first <= high
     assert low <= last <= high
     assert high - low < 1.5 * (last - first)
@@ -168,15 +181,15 @@ def test_a_one_step_spike_is_seen_at_full_zoom_out(open_tab, tmp_path):
     assert all(abs(column - expected) < 4 / box["width"] for column in columns)
 
 
-def test_restart_is_marked_and_what_it_superseded_is_kept(open_tab, demo_logs):
-    tab = open_tab(demo_logs)
+def test_restart_is_marked_and_what_it_superseded_is_kept(open_tab, demo_base):
+    tab = open_tab(base=demo_base)
     tab.select("killed_and_resumed")
     tab.find("mark", kind="restart").first.wait_for()
     assert "superseded by a restart" in tab.find("legend").inner_text()
 
 
-def test_demo_logs_all_open(open_tab, demo_logs):
-    tab = open_tab(demo_logs)
+def test_demo_logs_all_open(open_tab, demo_base, demo_logs):
+    tab = open_tab(base=demo_base)
     runs = sorted(path.name for path in demo_logs.iterdir() if list(path.glob("*tfevents*")))
     assert len(runs) >= 7
     for run in runs:
@@ -186,8 +199,8 @@ def test_demo_logs_all_open(open_tab, demo_logs):
     assert tab.find("overlay").get_attribute("data-mode") == "lanes"
 
 
-def test_state_survives_a_page_reload_and_nonsense_in_it_is_ignored(open_tab, logs):
-    tab = open_tab(logs)
+def test_state_survives_a_page_reload_and_nonsense_in_it_is_ignored(open_tab, base):
+    tab = open_tab(base=base)
     tab.select("second")
     tab.page.reload()
     tab.ready()
@@ -200,23 +213,20 @@ def test_state_survives_a_page_reload_and_nonsense_in_it_is_ignored(open_tab, lo
     tab.ready()
 
 
-def test_filter(open_tab, logs):
-    tab = open_tab(logs)
+def test_filter(open_tab, base):
+    tab = open_tab(base=base)
     tab.page.locator("body").click(position={"x": 5, "y": 300})
     tab.find("filter").fill("^(first|third)$")
-    tab.page.wait_for_timeout(200)
     assert {row.get_attribute("data-run") for row in tab.find("run-row").all()} == {"first", "third"}
     tab.find("filter").fill("(")
     assert "Not a regular expression" in tab.find("filter-problem").inner_text()
     assert tab.find("run-row").count() == 3
 
 
-def test_dark_theme_follows_tensorboard(open_tab, logs):
-    tab = open_tab(logs, color_scheme="dark")
+def test_dark_theme_follows_tensorboard(open_tab, base):
+    tab = open_tab(base=base, color_scheme="dark")
     tab.page.evaluate("() => document.body.classList.add('dark-mode')")
-    tab.page.wait_for_timeout(300)
-    background = tab.frame.evaluate("() => getComputedStyle(document.body).backgroundColor")
-    assert background == "rgb(23, 25, 28)"
+    tab.frame.wait_for_function("() => getComputedStyle(document.body).backgroundColor === 'rgb(23, 25, 28)'")
 
 
 def test_path_prefix(open_tab, logs):

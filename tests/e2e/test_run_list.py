@@ -6,6 +6,7 @@ import time
 from unittest import mock
 
 import pytest
+from chart_page import still_picture
 from tensorboard_server import serve
 
 from tb_mindformers_plugin.writer import HealthWriter
@@ -214,7 +215,7 @@ def test_hovering_a_row_lights_its_curve(open_tab, few):
     tab.select("ended", "spiky", "running")
     picture = """() => [...document.querySelectorAll('.overlay canvas')].map((c) => c.toDataURL()).join()"""
     tab.page.mouse.move(5, 5)
-    tab.page.wait_for_timeout(300)
+    still_picture(tab)
     before = tab.frame.evaluate(picture)
     tab.find("run-row", run="spiky").hover()
     tab.frame.wait_for_function(f"(before) => ({picture})() !== before", arg=before)
