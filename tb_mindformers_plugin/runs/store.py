@@ -83,7 +83,9 @@ class RunStore:
         self._refreshed: Optional[float] = None
         self._active = False
         self._remote = any(storage.is_remote(root.path) for root in searched)
-        self._used: collections.OrderedDict[str, None] = collections.OrderedDict()
+        # Name -> bytes, of the runs in memory, that used last at the end. Adding up what each holds takes a while,
+        # and a listing of a thousand runs loads them one by one.
+        self._used: collections.OrderedDict[str, int] = collections.OrderedDict()
         # numpy lets go of the interpreter in its loops, so two runs are read in little more than the time of one.
         self._workers = min(4, os.cpu_count() or 1)
         self._readers = concurrent.futures.ThreadPoolExecutor(self._workers, thread_name_prefix="training-health")
@@ -102,7 +104,7 @@ class RunStore:
             for name, run in known.items():
                 run.update(self._discovery.runs[name])
             self._runs = known
-            self._used = collections.OrderedDict((name, None) for name in self._used if name in known)
+            self._used = collections.OrderedDict((name, size) for name, size in self._used.items() if name in known)
             self._refreshed = time.monotonic()
 
     @property
@@ -132,7 +134,8 @@ class RunStore:
                 read.add(name)
         look = self._readers.map if self._remote else map
         found = list(look(lambda name: runs[name].summary(name in read, states[name]), runs))
-        self._keep(name for name in runs if name in read)
+        # A look at runs that were read before has read what they gained.
+        self._keep((name for name in runs if name in read), grown=runs)
         return found
 
     def load(self, names: Iterable[str]) -> dict[str, RunContents]:
@@ -162,24 +165,28 @@ class RunStore:
         """
         return self._runs[name].glance()
 
-    def _keep(self, names: Iterable[str]) -> None:
-        """Takes note that runs were used, and drops others while there is too much in memory."""
+    def _keep(self, names: Iterable[str], grown: Iterable[str] = ()) -> None:
+        """Takes note that runs were used, and drops others while there is too much in memory.
+
+        Args:
+          names: of those that were used.
+          grown: names of runs that take more than before if they are in memory.
+        """
         with self._lock:
-            just_used = list(names)
-            for name in just_used:
-                self._used[name] = None
+            for name in names:
+                self._used[name] = self._runs[name].nbytes if name in self._runs else 0
                 self._used.move_to_end(name)
-            held = {name: self._runs[name].nbytes for name in self._used if name in self._runs}
-            total = sum(held.values())
-            for name in list(self._used):
-                if total <= self.memory:
-                    break
+            for name in grown:
+                if name in self._used and name in self._runs:
+                    self._used[name] = self._runs[name].nbytes
+            total = sum(self._used.values())
+            while self._used and total > self.memory:
                 # What is shown at this moment goes last, but it goes: the bound holds for one large
                 # request as well (an answer that is being made keeps its own columns until it is done).
-                total -= held.get(name, 0)
+                name, size = self._used.popitem(last=False)
+                total -= size
                 if name in self._runs:
                     self._runs[name].drop()
-                del self._used[name]
 
     def is_active(self) -> bool:
         """Whether any run has a series with a known role, or a manifest.

@@ -16,6 +16,7 @@ from tb_mindformers_plugin.health.diagnoses import Diagnoses
 from tb_mindformers_plugin.http_api.listing import list_runs
 from tb_mindformers_plugin.runs import open_logdir
 from tb_mindformers_plugin.runs import store as store_module
+from tb_mindformers_plugin.runs.run import Run
 from tb_mindformers_plugin.writer import HealthWriter
 
 
@@ -99,6 +100,19 @@ def test_memory_is_bounded_and_dropped_runs_come_back(tmp_path):
         assert sum(store.runs[name].nbytes for name in held) <= store.memory
         assert f"run_{n}" in held
     assert held == ["run_0", "run_5"]
+
+
+def test_loading_runs_one_by_one_does_not_add_up_all_of_them_each_time(tmp_path, monkeypatch):
+    runs = 60
+    for n in range(runs):
+        write(tmp_path / f"run_{n:02d}", range(3))
+    store = open_logdir(str(tmp_path))
+    asked = []
+    sizes = Run.nbytes.fget
+    monkeypatch.setattr(Run, "nbytes", property(lambda run: asked.append(run.name) or sizes(run)))
+    list_runs(store)
+    # Twice in the listing, twice where a run is loaded for its diagnosis.
+    assert len(asked) <= 5 * runs
 
 
 def test_columns_take_24_bytes_a_point_at_most(tmp_path):
