@@ -262,7 +262,8 @@ export function createApi(
       return readable(() => response.json());
     },
     async tags(signal) {
-      const response = await ask(fetcher, route("tags"), { signal });
+      // As they are by themselves: those that were given a role are to be listed as well.
+      const response = await ask(fetcher, new URL("tags", base), { signal });
       return readable(async () => tagsOf(await response.json()));
     },
     exportUrl: (runs, format) =>

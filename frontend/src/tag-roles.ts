@@ -7,10 +7,10 @@ const rankOf = (role: string | null | undefined): number => {
   return at < 0 ? GIVABLE_ROLES.length : at;
 };
 
-/** A tag; without numbers where it has its role already, or no run has it. */
+/** A tag; without numbers where no run has it. */
 export type Row = Pick<TagInfo, "tag"> & Partial<TagInfo>;
 
-/** Those that have a role from the user, those whose names speak of one, the others; in each by role, then by name. */
+/** All there are and those that the user spoke of: first those that have a role from the user, those whose names speak of one, the others; in each by role, then by name. */
 export function candidates(tags: readonly TagInfo[], given: Given): readonly Row[] {
   const told = new Set(tags.map(({ tag }) => tag));
   const own = Object.keys(given).filter((tag) => !told.has(tag));

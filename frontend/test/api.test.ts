@@ -37,7 +37,7 @@ describe("the routes", () => {
     expect(JSON.parse(asked[0]![1]!)).toEqual({ ...QUERY, given: [], format: "binary" });
   });
 
-  it("are all told what tags mean", async () => {
+  it("are all told what tags mean, but that which lists the tags", async () => {
     const asked: [string, string | undefined][] = [];
     const fetcher = (async (url: URL, init: RequestInit) => {
       asked.push([url.href.slice(BASE.href.length), init.body as string | undefined]);
@@ -60,7 +60,7 @@ describe("the routes", () => {
       "tags",
       "export",
     ]);
-    for (const url of urls) {
+    for (const url of urls.filter((url) => url !== "tags")) {
       expect(new URLSearchParams(url.split("?")[1]).getAll("given")).toEqual(given);
     }
     await api.series(QUERY, never).catch(() => {});

@@ -19,7 +19,7 @@ describe("the tags to choose from", () => {
     expect(candidates(TAGS, {}).map((row) => row.tag)).toEqual(["objective", "z/step_size", "a", "b"]);
   });
 
-  it("begin with what the user said, also of tags that have their role by it or that no run has", () => {
+  it("begin with what the user said, also of tags that no run has", () => {
     const rows = candidates(TAGS, { gone: "accuracy", b: "loss" });
     expect(rows.map((row) => row.tag)).toEqual(["b", "gone", "objective", "z/step_size", "a"]);
     expect(rows[1]).toEqual({ tag: "gone" });

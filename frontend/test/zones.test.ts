@@ -15,6 +15,19 @@ describe("lanes", () => {
     expect(bands[0]!.bottom - bands[0]!.top).toBeCloseTo(0.55 * (690 - 3 * LANE_GAP));
   });
 
+  it("are readable in a small window, as far as the loss has something to spare", () => {
+    const sizes = (height: number) =>
+      laneBands(OVERLAY_ROLES, height).map(({ top, bottom }) => Math.round(bottom - top));
+    // By their shares they would be 127, 41, 28 and 34.
+    expect(sizes(230 + 3 * LANE_GAP)).toEqual([98, 44, 44, 44]);
+    const [loss, ...others] = sizes(180 + 3 * LANE_GAP);
+    expect(loss).toBe(88);
+    expect(Math.min(...others)).toBeGreaterThan(0.12 * 180);
+    // With nothing to spare the shares hold.
+    expect(sizes(100 + 3 * LANE_GAP)).toEqual([55, 18, 12, 15]);
+    expect(laneBands(OVERLAY_ROLES, 320).at(-1)!.bottom).toBeCloseTo(320);
+  });
+
   it("leave no hole for an absent role", () => {
     const [loss, lr] = laneBands(["loss", "lr"], 400);
     expect(loss!.bottom + LANE_GAP).toBeCloseTo(lr!.top);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import event_bytes
 import pytest
 from checkout import ROOT
 
@@ -32,7 +33,7 @@ def test_the_whole_tab(open_tab, demo_base, scheme, locale):
     tab.find("select-visible").click()
     tab.ready()
     tab.checked()
-    tab.frame.locator('[data-testid="finding-advice-toggle"]').first.click()
+    tab.find("finding-advice").first.wait_for()
     assert complaints(tab) == []
 
 
@@ -76,6 +77,19 @@ def test_a_comparison_and_a_layout(open_tab, demo_base, scheme):
     tab.find("export-layout").click()
     tab.find("layout-dialog", state="ready").wait_for()
     tab.find("layout-chart").first.click()
+    assert complaints(tab) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_tags_that_are_given_roles(open_tab, tmp_path, scheme):
+    event_bytes.write(tmp_path / "run", *(event_bytes.scalars(s, objective__total=2.0, g2=1.0) for s in range(1, 30)))
+    tab = open_tab(tmp_path, color_scheme=scheme)
+    tab.find("role-picker").wait_for()
+    assert complaints(tab) == []
+    tab.find("roles-show").click()
+    tab.ready()
+    tab.find("pick-roles").click()
+    tab.find("roles-dialog").locator('[data-testid="role-picker"]').wait_for()
     assert complaints(tab) == []
 
 

@@ -18,12 +18,23 @@ export function laneBands(roles: readonly ChartRole[], height: number): Band[] {
   const shares = sharesOf(roles);
   const total = shares.reduce((sum, share) => sum + share, 0);
   let top = 0;
-  return shares.map((share) => {
-    const size = (free * share) / total;
+  return readable(shares.map((share) => (free * share) / total)).map((size) => {
     const band = { top, bottom: top + size };
     top += size + LANE_GAP;
     return band;
   });
+}
+
+/** Two ticks and a curve need so much; below it a lane gets what the highest one can spare. */
+const READABLE = 44;
+
+function readable(sizes: readonly number[]): number[] {
+  const lead = sizes.indexOf(Math.max(...sizes));
+  const lacking = sizes.map((size, i) => (i === lead ? 0 : Math.max(0, READABLE - size)));
+  const wanted = lacking.reduce((sum, lack) => sum + lack, 0);
+  const spare = Math.max(0, (sizes[lead] ?? 0) - 2 * READABLE);
+  const part = wanted > 0 ? Math.min(1, spare / wanted) : 0;
+  return sizes.map((size, i) => size + part * (i === lead ? -wanted : lacking[i]!));
 }
 
 /** What is compared stands above what comes of it, whatever its share beside other metrics. */

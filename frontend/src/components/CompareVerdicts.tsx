@@ -128,15 +128,15 @@ function ToleranceCell({ session }: { session: Session }) {
   return (
     <div class="verdict-cell narrow" data-testid="verdict-tolerance" title={text.compare.toleranceTitle}>
       <p class="verdict-run">{text.compare.tolerance}</p>
-      <p class="verdict-title">
+      <p class="verdict-title tolerances">
         <NumberField
           value={percentText(tolerance)}
           most={MOST_TOLERANCE * 100}
           label={text.compare.toleranceLabel}
           testid="tolerance"
           onTake={(percent) => session.setView({ tolerance: Number((percent / 100).toPrecision(6)) })}
-        />{" "}
-        % +{" "}
+        />
+        % +
         <NumberField
           value={String(absolute)}
           most={Number.MAX_VALUE}

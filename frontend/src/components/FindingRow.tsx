@@ -1,9 +1,7 @@
-import { useState } from "preact/hooks";
 import type { Finding } from "../api";
 import { stepsText } from "../findings";
 import type { Session } from "../session";
 import { text } from "../text";
-import { Disclosure } from "./Disclosure";
 import { ExpandIcon } from "./icons";
 import { SeverityIcon } from "./Severity";
 
@@ -16,13 +14,11 @@ interface Props {
 }
 
 export function FindingRow({ session, finding, label, colour, selected }: Props) {
-  const [open, setOpen] = useState(selected);
   const { severity, run, message, advice } = finding;
   const hover = (on: boolean) => {
     if (session.chosen.includes(run)) session.patch({ hovered: on ? run : null });
   };
   const toggle = () => {
-    setOpen(!selected);
     if (selected) session.showAll();
     else session.selectFinding(finding);
   };
@@ -48,16 +44,8 @@ export function FindingRow({ session, finding, label, colour, selected }: Props)
         <span class="finding-name">{label}</span>
       </span>
       <div class="finding-said">
-        <span data-testid="finding-message">{message}</span>{" "}
+        <span data-testid="finding-message">{message}</span>
         {advice && (
-          <Disclosure
-            label={text.findings.advice}
-            open={open}
-            onToggle={() => setOpen(!open)}
-            testid="finding-advice-toggle"
-          />
-        )}
-        {advice && open && (
           <p class="finding-advice" data-testid="finding-advice">
             <b>{text.findings.tryThis}</b> {advice}
           </p>

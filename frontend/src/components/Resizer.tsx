@@ -11,7 +11,7 @@ const STEP = 24;
 
 const most = (): number => Math.max(LEAST, window.innerHeight - CHART);
 const within = (height: number): number => Math.round(Math.min(most(), Math.max(LEAST, height)));
-const usual = (): number => (window.innerHeight < 700 ? 178 : 224);
+const usual = (): number => (window.innerHeight < 700 ? 164 : 224);
 
 /** The panel's height in px, as the user left it. */
 export function useHeight(): [number, (height: number | null) => void] {

@@ -133,7 +133,7 @@ function Table({ rows, wanted, onTake }: TableProps) {
   );
 }
 
-/** Of a tag that no run has, or that plays its role already, nothing is told here. */
+/** Of a tag that no run has there are none. */
 function Numbers({ of: { runs, points, last_value: last } }: { of: Row }) {
   return (
     <>

@@ -20,7 +20,7 @@ export function RolesDialog({ session, onClose }: { session: Session; onClose: (
       onKeyDown={(e) => e.stopPropagation()}
     >
       <div class="help-head">
-        <h2 id="roles-title">{text.roles.title}</h2>
+        <h2 id="roles-title">{text.roles.dialogTitle}</h2>
         <button type="button" class="button" onClick={() => dialog.current?.close()}>
           {text.roles.close}
         </button>
