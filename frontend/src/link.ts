@@ -8,7 +8,7 @@
  *     runs=!…           all but those
  */
 import { runOf, scopeOf } from "./findings";
-import { hashName } from "./palette";
+import { hashName, SLOTS } from "./palette";
 import type { Given } from "./roles";
 import { DEFAULT_VIEW, isGiven, parseView, type View } from "./state";
 
@@ -19,11 +19,14 @@ export interface LinkContext {
   readonly visible: readonly string[];
   /** Those that are drawn. */
   readonly drawn: readonly string[];
+  /** Colours that the user gave. */
+  readonly colours: ReadonlyMap<string, number>;
 }
 
 /** Characters for the choice of runs, before they are escaped for an address. */
 const LONGEST_NAMES = 600;
 const MOST_HASHES = 250;
+const MOST_COLOURS = 50;
 const HASH = 5;
 
 export function viewToLink(view: View, context: LinkContext): URLSearchParams {
@@ -34,7 +37,29 @@ export function viewToLink(view: View, context: LinkContext): URLSearchParams {
     if (said !== "") params.set(key, said);
   }
   if (view.runs !== null) params.set("runs", runsToText(view.runs, context));
+  const colours = coloursToText(context);
+  if (colours !== "") params.set("colours", colours);
   return params;
+}
+
+/** Of drawn runs: five characters for each as for the choice of runs, and one for its colour. */
+function coloursToText({ drawn, colours }: LinkContext): string {
+  const given = drawn.filter((run) => colours.has(run)).slice(0, MOST_COLOURS);
+  return given.map((run) => shortHash(run) + DIGITS[colours.get(run)! % DIGITS.length]).join("");
+}
+
+/** The colours that whoever made the link gave to runs. */
+export function coloursFromLink(params: URLSearchParams, runs: readonly string[]): Map<string, number> {
+  const said = params.get("colours")?.match(/.{6}/g) ?? [];
+  if (said.length === 0) return new Map();
+  const byHash = new Map(runs.map((run) => [shortHash(run), run]));
+  return new Map(
+    said.flatMap((text): [string, number][] => {
+      const run = byHash.get(text.slice(0, HASH));
+      const slot = DIGITS.indexOf(text.slice(HASH));
+      return run !== undefined && slot >= 0 && slot < SLOTS ? [[run, slot]] : [];
+    }),
+  );
 }
 
 export function viewFromLink(params: URLSearchParams, runs: readonly string[]): Partial<View> {

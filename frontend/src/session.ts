@@ -18,7 +18,7 @@ import { againstBaseline, comparedRole } from "./compare";
 import { findingId, stretchOf, versionOf, worst, worstFirst } from "./findings";
 import { type Frame, Frames, joined } from "./frames";
 import { type Language, rememberLanguage } from "./language";
-import { type LinkContext, viewFromLink, viewToLink } from "./link";
+import { coloursFromLink, type LinkContext, viewFromLink, viewToLink } from "./link";
 import { assignSlots } from "./palette";
 import type { Repaintable } from "./picture/picture";
 import {
@@ -217,7 +217,7 @@ export class Session extends Store<SessionState> {
     if (first) {
       view = this.firstView(logdir, [...runs.keys()]);
       slots = restoreSlots(logdir, "colours");
-      ownSlots = restoreSlots(logdir, "own-colours");
+      ownSlots = this.withLinked(restoreSlots(logdir, "own-colours"), runs);
     }
     const known = view.runs?.filter((name) => runs.has(name));
     if (first && view.runs?.length && known?.length === 0) view = { ...view, runs: null };
@@ -244,9 +244,20 @@ export class Session extends Store<SessionState> {
     const { answer, runs, view } = this.state;
     if (!answer) return;
     const next = this.viewOf(view, [...runs.keys()]);
-    this.patch({ selectedFinding: selected(this.state.findings, next.finding) });
+    this.patch({
+      selectedFinding: selected(this.state.findings, next.finding),
+      ownSlots: this.withLinked(this.state.ownSlots, runs),
+    });
     this.setView(next);
     if (givenPairs(next.given).join() !== givenPairs(view.given).join()) void this.reload();
+  }
+
+  /** Colours by run, with those that the address gives. */
+  private withLinked(
+    own: ReadonlyMap<string, number>,
+    runs: ReadonlyMap<string, RunInfo>,
+  ): ReadonlyMap<string, number> {
+    return new Map([...own, ...coloursFromLink(this.address.read(), [...runs.keys()])]);
   }
 
   private get linkContext(): LinkContext {
@@ -255,6 +266,7 @@ export class Session extends Store<SessionState> {
       runs: [...this.state.runs.keys()],
       visible: filterRuns(order, view.filter).visible,
       drawn: this.drawn.runs.map((r) => r.run),
+      colours: this.state.ownSlots,
     };
   }
 
@@ -448,6 +460,7 @@ export class Session extends Store<SessionState> {
     this.giveColours();
     const { answer } = this.state;
     if (answer) rememberSlots(answer.searched.logdir, "own-colours", ownSlots);
+    this.keepView();
   }
 
   /** `anew`: what was fetched before holds no longer for these runs. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { scopeOf } from "../src/findings";
-import { type LinkContext, shortHash, viewFromLink, viewToLink } from "../src/link";
+import { coloursFromLink, type LinkContext, shortHash, viewFromLink, viewToLink } from "../src/link";
 import { DEFAULT_VIEW, type View } from "../src/state";
 
 const many = Array.from({ length: 1000 }, (_, i) => `sweep/gpt-350m_lr${i % 7}e-4_wd0.${i % 3}_seed${i}`);
@@ -8,6 +8,7 @@ const context = (runs: readonly string[], more: Partial<LinkContext> = {}): Link
   runs,
   visible: runs,
   drawn: runs.slice(0, 50),
+  colours: new Map(),
   ...more,
 });
 
@@ -77,6 +78,23 @@ describe("a link", () => {
     expect(there({ ...DEFAULT_VIEW, given: { ["x".repeat(4096)]: "loss" } }, context([]))).toBe("");
     expect(back("given=moon:a,loss:,lr:b,,loss", []).given).toEqual({ b: "lr" });
     expect(back("given=nothing", [])).toEqual({});
+  });
+
+  it("has the colours that the user gave to what is drawn", () => {
+    const colours = new Map(many.map((run, i) => [run, i % 12] as const));
+    const text = there(DEFAULT_VIEW, context(many, { colours }));
+    expect(text.length).toBeLessThan(500);
+    const read = coloursFromLink(new URLSearchParams(text), many);
+    expect([...read]).toEqual([...colours].slice(0, 50));
+    expect(there(DEFAULT_VIEW, context(["a"], { drawn: [], colours: new Map([["a", 3]]) }))).toBe("");
+    for (const odd of [
+      "colours=xyz",
+      "colours=",
+      `colours=${shortHash("a")}Z`,
+      `colours=${shortHash("b")}1`,
+      "",
+    ])
+      expect(coloursFromLink(new URLSearchParams(odd), ["a"])).toEqual(new Map());
   });
 
   it("tells an empty choice from no choice", () => {

@@ -50,7 +50,7 @@ class MFTrainOneStepCellWithGrads(MFTrainOneStepCell):  # type: ignore[misc]
         places = matching("keep_grads", self.weights, [keep_grads] if isinstance(keep_grads, str) else keep_grads)
         #: Names of the weights whose gradients are kept.
         self.grad_names = tuple(self.weights[place].name for place in places)
-        self.clip_grad_norm = _Keeping(self.clip_grad_norm, self.weights, places)
+        self.clip_grad_norm: Any = _Keeping(self.clip_grad_norm, self.weights, places)
 
     @property
     def kept_grads(self) -> Sequence[Any]:

@@ -116,6 +116,9 @@ def test_hundreds_of_runs_fit_into_a_link(open_tab, base):
     assert other.find("selected-count").inner_text() == f"300 of {MANY + 4} selected"
 
 
+COLOUR = "(row) => getComputedStyle(row.querySelector('input')).getPropertyValue('--run').trim()"
+
+
 def theme(tab):
     return tab.frame.locator("html").get_attribute("data-theme")
 
@@ -129,8 +132,13 @@ def test_a_link_has_the_colours_and_that_all_are_drawn(open_tab, base):
     tab.find("draw-all").click()
     tab.find("theme").click()
     tab.find("findings-scope").select_option("all")
+    row = tab.find("run-row").first
+    row.hover()
+    row.locator('[data-testid="run-colour"]').click()
+    tab.frame.locator('[data-testid="colour-slot"][aria-pressed="false"]').first.click()
     tab.frame.locator('html[data-theme="dark"]').wait_for()
     link = copied(tab)
+    name, colour = row.get_attribute("data-run"), row.evaluate(COLOUR)
     assert len(link) < 2000
     other = open_tab(base=base)
     assert theme(other) == "light"
@@ -141,6 +149,7 @@ def test_a_link_has_the_colours_and_that_all_are_drawn(open_tab, base):
     assert "All 100 chosen runs are drawn" in other.find("draw-limit").inner_text()
     assert len(other.find("overlay").get_attribute("data-runs").split("\n")) == 100
     assert other.find("findings-scope").input_value() == "all"
+    assert other.find("run-row", run=name).evaluate(COLOUR) == colour
     # Part by part, as ever.
     other.page.goto("about:blank")
     other.page.goto(link.replace("theme=dark", "theme=pink"))
