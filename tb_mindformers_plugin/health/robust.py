@@ -10,6 +10,7 @@ from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
 
+from tb_mindformers_plugin.health.points import of_blocks, places
 from tb_mindformers_plugin.health.series import Floats, Indices, Mask, RunSeries, Series
 
 #: The interquartile range of a normal distribution of sigma 1.
@@ -40,6 +41,17 @@ def quantiles(rows: Floats, at: Sequence[float]) -> List[Floats]:
     return found
 
 
+def median(values: Floats) -> float:
+    """The median of (n,) finite values (0 for n = 0), in a tenth of the time that numpy's takes for few of them.
+
+    >>> median(np.array([3.0, 1.0, 2.0])), median(np.array([4.0, 1.0]))
+    (2.0, 2.5)
+    """
+    ordered = np.sort(values)
+    half = len(ordered) // 2
+    return float((ordered[(len(ordered) - 1) // 2] + ordered[half]) / 2) if len(ordered) else 0.0
+
+
 def sigma_iqr(values: Floats) -> float:
     """Standard deviation of a normal distribution with the interquartile range of (n,) values (0 for n < 2).
 
@@ -56,6 +68,11 @@ def blocks(values: Floats, size: int, start: int = 0) -> Floats:
     """(k, size) whole blocks from `start` on; what is left over at the end waits for its block."""
     count = max(len(values) - start, 0) // size
     return values[start : start + count * size].reshape(count, size)
+
+
+def pair_means(values: Floats) -> Floats:
+    """(n // 2,) the mean of each two."""
+    return (values[: len(values) // 2 * 2 : 2] + values[1::2]) / 2
 
 
 def levels(rows: Floats) -> Tuple[Floats, Floats]:
@@ -87,12 +104,19 @@ class BlockLevels:
 
 def block_levels(series: Series) -> BlockLevels:
     """The quarter, half, three-quarter and whole quantiles of the series' blocks of 32 points, sorted once."""
-    known = series.__dict__.get("_block_levels")
-    if known is None:
-        ordered = np.sort(blocks(series.value, BLOCK), axis=1)
-        known = BlockLevels(*quantiles(ordered, (0.25, 0.5, 0.75, 1.0)))
-        series.__dict__["_block_levels"] = known  # several rules ask
-    return known
+    return BlockLevels(*of_blocks(series, BLOCK, _block_quantiles))
+
+
+def _block_quantiles(rows: Floats) -> Tuple[Floats, ...]:
+    ordered = np.sort(rows, axis=1)
+    last = np.ascontiguousarray(ordered[:, -1])
+    return (*quantiles(ordered, (0.25, 0.5, 0.75)), last)
+
+
+def medians(rows: Floats) -> Tuple[Floats]:
+    """The median of each of (k, size) blocks, for `of_blocks`."""
+    ordered, half = np.sort(rows, axis=1), rows.shape[1] // 2
+    return ((ordered[:, half - 1 + rows.shape[1] % 2] + ordered[:, half]) / 2,)
 
 
 def stretches(mask: Mask, bridge: int = 0) -> List[Tuple[int, int]]:
@@ -141,30 +165,36 @@ def lag1(values: Floats) -> float:
     return float(centred[1:] @ centred[:-1]) / power if power > 0 else 0.0
 
 
-def ratio_part(values: Floats) -> int:
-    """How many of (n,) losses, from the left, ratios mean anything of: up to where they are noise around 0.
+def ratio_part(loss: Series) -> int:
+    """How many of (n,) finite losses, from the left, ratios mean anything of: up to where they are noise around 0.
 
     Ratios of a loss that is about 0 (as of policy-gradient methods) mean nothing; those of a DPO loss do. The first
     64, 128 and 256 values must have a median that is above 0 and above 1.05 times the median step between
     neighbours; and of the values so far no more than 0.1 %, or a single one, may be negative.
 
-    >>> ratio_part(np.array([2.0, 1.9, 1.8])), ratio_part(np.array([0.01, -0.02, 0.01, -0.03]))
-    (3, 0)
+    >>> from tb_mindformers_plugin.health.series import of_values
+    >>> [ratio_part(of_values(loss=loss).curves["loss"]) for loss in ([2.0, 1.9, 1.8], [0.01, -0.02, 0.01, -0.03])]
+    [3, 0]
     """
-    stop = len(values)
+    stop = len(loss)
+    early = loss.values(0, _GATE_MARKS[-1])
+    steps = np.abs(early[1:] - early[:-1])
     for mark in _GATE_MARKS:
-        head = values[:mark]
-        middle = float(np.median(head)) if len(head) else 0.0
-        steps = float(np.median(np.abs(np.diff(head)))) if len(head) > 1 else 0.0
-        if not middle > max(1.05 * steps, 0.0):
+        if not median(early[:mark]) > max(1.05 * median(steps[: mark - 1]), 0.0):
             # What was judged before this mark stays judged.
             stop = 0 if mark == _GATE_MARKS[0] else mark // 2
             break
-        if len(values) <= mark:
+        if len(loss) <= mark:
             break
-    negative = np.flatnonzero(values < 0)
+    negative = places(loss, _is_negative)
+    if not len(negative):
+        return stop
     often = np.flatnonzero(np.arange(1, len(negative) + 1) > np.maximum(0.001 * (negative + 1), 1))
     return min(stop, int(negative[often[0]])) if len(often) else stop
+
+
+def _is_negative(value: Floats) -> Mask:
+    return value < 0
 
 
 def ratio_loss(run: RunSeries) -> Optional[Series]:
@@ -177,8 +207,8 @@ def ratio_loss(run: RunSeries) -> Optional[Series]:
     if known is False:
         loss, known = run.finite("loss"), None
         if loss is not None and "kl" not in run.curves:
-            part = ratio_part(loss.value)
-            known = None if not part else loss if part == len(loss) else loss.picked(slice(part))
+            part = ratio_part(loss)
+            known = None if not part else loss if part == len(loss) else loss.cut(0, part)
         run.__dict__["_ratio_loss"] = known  # many rules ask
     return known
 
@@ -193,10 +223,19 @@ def warmup_end(run: RunSeries, series: Series) -> int:
     >>> warmup_end(run, run.curves["loss"])
     100
     """
-    lr = run.finite("lr")
+    known: Optional[int] = series.__dict__.get("_warmup_end")
+    if known is None:
+        known = series.__dict__["_warmup_end"] = _warmup_end(run.finite("lr"), series)  # several rules ask
+    return known
+
+
+def _warmup_end(lr: Optional[Series], series: Series) -> int:
     end = WARMUP_POINTS
-    if lr is not None:
-        early = lr.value[: _MOST_WARMUP_POINTS + 1] if len(lr) >= len(series) else lr.value
+    if lr is not None and len(series):
+        # What stops later than the last point that may count makes no difference.
+        last = int(series.step[min(_MOST_WARMUP_POINTS, len(series) - 1)])
+        count = _MOST_WARMUP_POINTS if len(lr) >= len(series) else int(np.searchsorted(lr.step, last, side="right"))
+        early = lr.values(0, count + 1)
         stops = np.flatnonzero((early[1:] <= early[:-1]) & (early[:-1] > 0))
         end = series.at_or_after(int(lr.step[stops[0]])) if len(stops) else _MOST_WARMUP_POINTS
     return min(max(WARMUP_POINTS, min(end, _MOST_WARMUP_POINTS)), len(series))
@@ -207,9 +246,9 @@ def joins(run: RunSeries, series: Series) -> Indices:
     return np.searchsorted(series.step, np.asarray(run.restarts, np.int64))
 
 
-def near_joins(run: RunSeries, series: Series, before: int, after: int) -> Mask:
-    """(n,) whether a point lies from `before` points before a restart to `after` points behind it."""
-    near = np.zeros(len(series), bool)
+def near_joins(run: RunSeries, series: Series, at: Indices, before: int, after: int) -> Mask:
+    """(k,) whether each of (k,) points lies from `before` points before a restart to `after` points behind it."""
+    near = np.zeros(len(at), bool)
     for join in joins(run, series).tolist():
-        near[max(join - before, 0) : join + after + 1] = True
+        near |= (at >= join - before) & (at <= join + after)
     return near

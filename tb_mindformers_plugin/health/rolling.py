@@ -9,11 +9,15 @@ What a run's noise was for longer is known from the blocks themselves.
 from __future__ import annotations
 
 import dataclasses
+import functools
+from typing import Any, Callable, NamedTuple, Optional
 
 import numpy as np
+import numpy.typing as npt
 
 from tb_mindformers_plugin.health.robust import BLOCK, IQR_OF_NORMAL, block_levels, quantiles
 from tb_mindformers_plugin.health.series import Floats, Indices, Mask, Series
+from tb_mindformers_plugin.runs.growing import Growing
 
 WINDOW = 128
 #: Fewest points before a point that can be judged.
@@ -52,13 +56,19 @@ class Baseline:
 _FIELDS = dataclasses.fields(Baseline)
 
 
-def baseline(values: Floats, at: Indices, window: int = WINDOW) -> Baseline:
+def baseline(
+    values: npt.NDArray[Any],
+    at: Indices,
+    window: int = WINDOW,
+    scale: Callable[[Floats], Floats] = np.positive,
+) -> Baseline:
     """Returns the exact quantiles of the up to 128 values before each index of `at`.
 
     Args:
       values: (n,) finite.
       at: (k,) ascending indices, each at least 1.
       window: another number than 128.
+      scale: what the values are looked at on: ``np.log``, of their logarithms.
 
     >>> float(baseline(np.arange(300.0), np.array([200])).median[0])
     135.5
@@ -67,12 +77,13 @@ def baseline(values: Floats, at: Indices, window: int = WINDOW) -> Baseline:
     found = np.empty((len(wanted), len(at)))
     early = int(np.searchsorted(at, window))
     for k, i in enumerate(at[:early].tolist()):
-        found[:, k] = quantiles(np.sort(values[:i]), wanted)
+        found[:, k] = quantiles(np.sort(scale(values[:i].astype(np.float64))), wanted)
     if early < len(at):
         windows = np.lib.stride_tricks.sliding_window_view(values, window)
         for first in range(early, len(at), _CHUNK):
             chunk = slice(first, first + _CHUNK)
-            found[:, chunk] = quantiles(np.sort(windows[at[chunk] - window], axis=1), wanted)
+            rows = scale(windows[at[chunk] - window].astype(np.float64, copy=False))
+            found[:, chunk] = quantiles(np.sort(rows, axis=1), wanted)
     return Baseline(*found)
 
 
@@ -85,22 +96,25 @@ def may_exceed(series: Series, factor: Floats) -> Indices:
       series: finite values.
       factor: (k + 1,) at least 1, for each of the k whole blocks of 32 points and the rest behind them.
     """
-    x, n = series.value, len(series)
+    n = len(series)
     levels = block_levels(series)
     k = len(levels.top)
     if n <= LEAST:
         return np.empty(0, np.int64)
     # Three quarters of each of three blocks lie above the least of their quartiles: more than half of the window.
-    least = np.full(k + 1, -np.inf)
-    least[2] = min(levels.low[0], levels.low[1])
-    if k > 2:
-        least[3:] = np.minimum(np.minimum(levels.low[:-2], levels.low[1:-1]), levels.low[2:])
-    bound = least * np.where(least > 0, factor, 1)
-    rest = x[k * BLOCK :].max(initial=-np.inf)
-    hot = np.flatnonzero(np.append(levels.top, rest)[2:] > bound[2:]) + 2
-    at = (hot[:, None] * BLOCK + np.arange(BLOCK)).ravel()
+    least = np.empty(k - 1)  # from the third block on
+    np.minimum(levels.low[:-1], levels.low[1:], out=least)
+    np.minimum(least[1:], levels.low[:-2], out=least[1:])
+    bound = np.where(least > 0, least * factor[2:], least)
+    rest = series.values(k * BLOCK)
+    hot = np.flatnonzero(levels.top[2:] > bound[:-1]).tolist()
+    if len(rest) and rest.max() > bound[-1]:
+        hot.append(k - 2)
+    if not hot:
+        return np.empty(0, np.int64)
+    at = ((np.array(hot) + 2)[:, None] * BLOCK + np.arange(BLOCK)).ravel()
     at = at[at < n]
-    return at[x[at] > bound[at // BLOCK]]
+    return at[series.stored[at] > bound[at // BLOCK - 2]]
 
 
 def noise_before(sigma: Floats) -> Floats:
@@ -117,14 +131,65 @@ def noise_before(sigma: Floats) -> Floats:
     >>> noise_before(np.array([1.0, 3.0, 2.0])).tolist()
     [0.0, 1.0, 2.0, 2.0]
     """
-    k = len(sigma)
+    plan = (_cached_plan if len(sigma) <= _FEW else _noise_plan)(len(sigma))
+    padded = np.concatenate([_NOT_YET, sigma])
+    ordered = np.sort(padded[plan.windows], axis=1)
+    middle = (ordered[plan.row, plan.low] + ordered[plan.row, plan.high]) / 2
+    return np.concatenate([_ZERO, middle])[plan.mark]
+
+
+def noise_so_far(series: Series, name: str, sigma: Floats) -> Floats:
+    """Returns what `noise_before` returns, and of a series that grew takes only the blocks that are new.
+
+    Args:
+      series: of which the sigmas are.
+      name: which of its sigmas.
+      sigma: (k,) of its blocks.
+    """
+
+    def extend(known: Optional[Growing], count: int) -> Growing:
+        if known is None:
+            return Growing((noise_before(sigma),))
+        # From a mark on whose window is whole.
+        done = len(known)
+        begin = max(done // 8 * 8 - _LONG, 0)
+        return known.longer((noise_before(sigma[begin:])[done - begin :],)) if done <= len(sigma) else known
+
+    found: Floats = series.extended((noise_so_far, name), extend).arrays[0]
+    return found
+
+
+_NOT_YET = np.full(_LONG, np.inf)
+_ZERO = np.zeros(1)
+
+
+class _NoisePlan(NamedTuple):
+    """What to do with so many sigmas.
+
+    Attributes:
+      windows: (m, 64) at each mark the 64 sigmas before, in an array that has 64 more at its beginning.
+      row, low, high: (m,) where in the sorted windows the two in the middle are.
+      mark: (k + 1,) the last mark at or before each block; 0 is none.
+    """
+
+    windows: Indices
+    row: Indices
+    low: Indices
+    high: Indices
+    mark: Indices
+
+
+def _noise_plan(k: int) -> _NoisePlan:
     marks = np.concatenate([np.arange(1, min(k, 8) + 1), np.arange(16, k + 1, 8)])
-    padded = np.concatenate([np.full(_LONG, np.inf), sigma])
-    ordered = np.sort(padded[marks[:, None] + np.arange(_LONG)], axis=1)
     count = np.minimum(marks, _LONG)
-    row = np.arange(len(marks))
-    middle = (ordered[row, (count - 1) // 2] + ordered[row, count // 2]) / 2
-    return np.concatenate([[0.0], middle])[np.searchsorted(marks, np.arange(k + 1), side="right")]
+    windows = marks[:, None] + np.arange(_LONG)
+    mark = np.searchsorted(marks, np.arange(k + 1), side="right")
+    return _NoisePlan(windows, np.arange(len(marks)), (count - 1) // 2, count // 2, mark)
+
+
+# Runs of a project are of a few lengths; plans of more blocks take long to use and are large to keep.
+_FEW = 1000
+_cached_plan = functools.lru_cache(maxsize=64)(_noise_plan)
 
 
 def second_largest_before(values: Floats) -> Floats:

@@ -5,98 +5,31 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any, Callable, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_mindformers_plugin.compare import AlignmentError, Comparison, Tolerance, compare
-from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.points import Floats, Indices, Mask, Series, goes_down, is_positive, places
 from tb_mindformers_plugin.metadata import HealthEvent, RunManifest
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs.contents import RunContents, Segment
-from tb_mindformers_plugin.runs.silence import goes_on, usual_interval
+from tb_mindformers_plugin.runs.growing import Kept
+from tb_mindformers_plugin.runs.silence import SECONDS, goes_on, usual_interval
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Series:
-    """Points of one role, ascending in step.
-
-    Attributes:
-      role, tag: which series.
-      step: (n,) int64.
-      wall: (n,) float64 seconds since the Unix epoch, NaN where unknown.
-      value: (n,) float64.
-    """
-
-    role: str
-    tag: str
-    step: npt.NDArray[np.int64]
-    wall: Floats
-    value: Floats
-
-    def __len__(self) -> int:
-        return len(self.step)
-
-    @functools.cached_property
-    def finite(self) -> Series:
-        """The points whose value is a number."""
-        good = np.isfinite(self.value)
-        return self if good.all() else self.picked(good)
-
-    def picked(self, which: Union[Mask, Indices, slice]) -> Series:
-        """Some of the points."""
-        return dataclasses.replace(self, step=self.step[which], wall=self.wall[which], value=self.value[which])
-
-    def at_or_after(self, step: int) -> int:
-        """Index of the first point at or behind `step` (their number where there is none)."""
-        return int(np.searchsorted(self.step, step))
-
-    def values_at(self, step: npt.NDArray[np.int64]) -> Floats:
-        """(k,) the last value at or before each step; NaN before the first."""
-        place = np.searchsorted(self.step, step, side="right") - 1
-        return (
-            np.where(place >= 0, self.value[np.maximum(place, 0)], np.nan) if len(self) else np.full(len(step), np.nan)
-        )
-
-    def finding(
-        self,
-        rule: str,
-        severity: str,
-        span: Sequence[int],
-        message: Text,
-        advice: Text,
-        evidence: Mapping[str, Any],
-    ) -> Finding:
-        """Makes a finding of these points.
-
-        Args:
-          rule: its rule's id.
-          severity: one of `SEVERITIES`.
-          span: indices of the first, last and worst point.
-          message: what happened, where, how much.
-          advice: what to look at and what to try.
-          evidence: the numbers that it rests on.
-        """
-        first, last, peak = (int(self.step[i]) for i in span)
-        return Finding(
-            rule=rule,
-            severity=severity,
-            role=self.role,
-            tag=self.tag,
-            first_step=first,
-            last_step=last,
-            peak_step=peak,
-            message=message.en,
-            advice=advice.en,
-            evidence={name: _plain(value) for name, value in evidence.items()},
-            message_zh=message.zh,
-            advice_zh=advice.zh,
-        )
+__all__ = [
+    "Floats",
+    "Indices",
+    "Mask",
+    "RunSeries",
+    "Series",
+    "leading",
+    "lr_changes",
+    "of_arrays",
+    "of_run",
+    "of_values",
+]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -154,7 +87,7 @@ class RunSeries:
         for role in ("overflow", "loss_scale"):
             curve = self.curves.get(role)
             if curve is not None:
-                told = curve.value > 0 if role == "overflow" else np.diff(curve.value, prepend=curve.value[:1]) < 0
+                told = places(curve, is_positive) if role == "overflow" else places(curve, goes_down, before=1)
                 here = np.isin(step, curve.step[told])
                 found = here if found is None else found | here
         return found
@@ -166,7 +99,7 @@ class RunSeries:
             return 1.0
         first = max(int(np.searchsorted(lr.step, first_step, side="right")) - 1, 0)
         last = int(np.searchsorted(lr.step, last_step, side="right"))
-        within = lr.value[first:last]
+        within = lr.values(first, last)
         if len(within) == 0 or within.max() <= 0:
             return 1.0
         return float(within.max() / within[0]) if within[0] > 0 else float("inf")
@@ -185,8 +118,8 @@ def of_run(contents: RunContents, now: Optional[float] = None, baseline: Optiona
     for role, match in contents.roles.items():
         segments = contents.segments(match.tag)
         if len(segments[0]):
-            curves[role] = _series(role, match.tag, segments[0])
-        left = tuple(_series(role, match.tag, s) for s in segments[1:] if not s.current and len(s))
+            curves[role] = _series(role, match.tag, segments[0], contents.kept(match.tag))
+        left = tuple(_series(role, match.tag, s, Kept()) for s in segments[1:] if not s.current and len(s))
         if left:
             superseded[role] = left
     first = contents.roles.get("loss") or next(iter(contents.roles.values()), None)
@@ -214,7 +147,8 @@ def leading(curves: Mapping[str, Series]) -> Series:
 def _running(curves: Mapping[str, Series], last_wall: Optional[float], now: Optional[float]) -> bool:
     if now is None or last_wall is None or not curves:
         return False
-    return goes_on(now - last_wall, usual_interval(leading(curves).wall))
+    silent = now - last_wall
+    return silent <= SECONDS or goes_on(silent, usual_interval(leading(curves).wall))
 
 
 def _compared(contents: RunContents, baseline: RunContents, tolerance: Tolerance) -> Optional[Comparison]:
@@ -292,16 +226,5 @@ def lr_changes(events: Sequence[HealthEvent]) -> Tuple[Tuple[int, float], ...]:
     return tuple(sorted(changes))
 
 
-def _series(role: str, tag: str, segment: Segment) -> Series:
-    return Series(role, tag, segment.step, segment.wall, np.asarray(segment.value, np.float64))
-
-
-def _plain(value: Any) -> Any:
-    """A number as Python has it, rounded to what a person reads."""
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    if isinstance(value, (float, np.floating)):
-        return float(f"{float(value):.6g}")
-    return value
+def _series(role: str, tag: str, segment: Segment, kept: Kept) -> Series:
+    return Series(role, tag, segment.step, segment.wall, segment.value, kept)

@@ -14,6 +14,7 @@ from tb_mindformers_plugin.eventfile import Column
 from tb_mindformers_plugin.metadata import HealthEvent, RunManifest
 from tb_mindformers_plugin.roles import Given, RoleMatch, framework_of, resolve
 from tb_mindformers_plugin.runs.files import FileContents, with_meant_steps
+from tb_mindformers_plugin.runs.growing import Kept
 from tb_mindformers_plugin.runs.pauses import Pauses, find_pauses
 from tb_mindformers_plugin.runs.series import Breaks, Segment, Series
 from tb_mindformers_plugin.runs.writers import writers
@@ -147,6 +148,16 @@ class RunContents:
           decay: in [0, 1).
         """
         return self._series_of(tag).smoothed(place, decay)
+
+    def kept(self, tag: str) -> Kept:
+        """Returns what was worked out of the points of the curve of `tag`, to be added to.
+
+        It goes on with the run: while a series just grows, what is known of its first points is not lost.
+
+        Raises:
+          KeyError: the run has no such series.
+        """
+        return self._series_of(tag).kept
 
     def segmentation(self, tag: str) -> Breaks:
         """Returns where the points of `tag` by the run's first writer, in the order of writing, fall apart.

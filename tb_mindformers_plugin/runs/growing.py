@@ -1,14 +1,15 @@
-"""Arrays that grow at their end, while what was seen of them before stays as it is."""
+"""Arrays that grow at their end, while what was seen of them before stays as it is; and what is worked out of them."""
 
 from __future__ import annotations
 
 import threading
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, Dict, Hashable, Optional, Tuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Arrays = Tuple[npt.NDArray[Any], ...]
+State = TypeVar("State")
 
 # Room is made for so many points more than there are: a part of them, and no less than a few. A larger
 # part would mean fewer copies and more memory: with 1/16 each point is copied 17 times in the long run.
@@ -73,3 +74,44 @@ class Growing:
     def nbytes(self) -> int:
         """Bytes that the arrays take, with the room behind them."""
         return sum(array.nbytes for array in self.arrays) if self._room is None else self._room.nbytes
+
+
+class Kept:
+    """What was worked out of the first points of something that grows, by name; more points cost only their own work.
+
+    Several threads may ask at once: at worst both do the same work.
+
+    Args:
+      before: what was known of fewer of the points: what is added here is not seen there.
+
+    Attributes:
+      origin: the same for all states of one thing that grows.
+    """
+
+    def __init__(self, before: Optional[Kept] = None) -> None:
+        self.origin: object = object() if before is None else before.origin
+        self._known: Dict[Hashable, Tuple[int, Any]] = {} if before is None else dict(before._known)
+
+    def extended(self, name: Hashable, count: int, extend: Callable[[Optional[State], int], State]) -> State:
+        """Returns what goes by a name, of the first `count` points.
+
+        Args:
+          name: says all that it depends on beside the points.
+          count: how many points there are by now.
+          extend: (what is known, of how many points) -> what it is of all; (None, 0) where nothing is known. What
+            it is given does not change: it makes a new one.
+        """
+        known = self._known.get(name)
+        if known is None or known[0] > count:
+            known = count, extend(None, 0)
+            self._known[name] = known
+        elif known[0] < count:
+            known = count, extend(known[1], known[0])
+            self._known[name] = known
+        state: State = known[1]
+        return state
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays in it."""
+        return sum(getattr(state, "nbytes", 0) for _, state in list(self._known.values()))

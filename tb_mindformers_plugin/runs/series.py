@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tb_mindformers_plugin.eventfile import Column
 from tb_mindformers_plugin.eventfile.columns import joined_columns
-from tb_mindformers_plugin.runs.growing import Growing
+from tb_mindformers_plugin.runs.growing import Growing, Kept
 from tb_mindformers_plugin.runs.segments import segment
 from tb_mindformers_plugin.runs.smoothing import BEGIN, EmaState, ema_from
 
@@ -133,16 +133,19 @@ class Series:
     Args:
       strands: of each of the run's writers, None of one that wrote none of it.
       smoothed: by place of the segment, of the first of its points.
+      kept: of the first points of the first segment.
 
     Attributes:
       segments: first the curves (of several processes that wrote at the same time each has its own),
         then what was superseded.
       breaks: of the first writer.
+      kept: what others worked out of the points of the first segment.
     """
 
-    def __init__(self, strands: Sequence[Optional[_Strand]], smoothed: dict[int, _Smoothed]) -> None:
+    def __init__(self, strands: Sequence[Optional[_Strand]], smoothed: dict[int, _Smoothed], kept: Kept) -> None:
         self._strands = strands
         self._smoothed = smoothed
+        self.kept = kept
         known = [strand for strand in strands if strand is not None]
         self.segments = [Segment(True, *strand.curve.arrays) for strand in known]
         self.segments.extend(part for strand in known for part in strand.rest)
@@ -156,7 +159,7 @@ class Series:
           columns: for each writer its points in each of its files, at least one in all.
           restarts: for each writer and file, see `segment`.
         """
-        return cls([_strand(*one) for one in zip(columns, restarts)], {})
+        return cls([_strand(*one) for one in zip(columns, restarts)], {}, Kept())
 
     def continued(self, columns: Sequence[Sequence[Optional[Column]]]) -> Optional[Series]:
         """Returns the series with what the same files hold by now; None where it has to be cut anew.
@@ -169,7 +172,7 @@ class Series:
             if longer is None and any(_points(files)):
                 return None
             strands.append(longer)
-        return Series(strands, dict(self._smoothed))
+        return Series(strands, dict(self._smoothed), Kept(self.kept))
 
     def smoothed(self, place: int, decay: float) -> npt.NDArray[np.float32]:
         """Returns the bias-corrected EMA of the segment at `place`; the last one asked for is kept."""
@@ -190,4 +193,5 @@ class Series:
     def nbytes(self) -> int:
         """Bytes of what is kept beside the files' columns."""
         strands = sum(strand.nbytes for strand in self._strands if strand is not None)
-        return strands + sum(known.values.nbytes for known in list(self._smoothed.values()))
+        smoothed = sum(known.values.nbytes for known in list(self._smoothed.values()))
+        return strands + smoothed + self.kept.nbytes

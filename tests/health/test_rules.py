@@ -637,7 +637,7 @@ def test_resume():
 def test_resume_where_steps_overlap():
     loss = healthy.level(1000, sigma=0.1)
     series = of_values(loss=np.concatenate([loss[:500], loss[500:] * 1.05]))
-    old = dataclasses.replace(series.curves["loss"], value=loss).picked(slice(500, 700))
+    old = dataclasses.replace(series.curves["loss"], stored=loss).picked(slice(500, 700))
     series = dataclasses.replace(series, restarts=(500,), superseded={"loss": (old,)})
     rule = registry()["resume_discontinuity"]
     (found,) = rule.function(series, rule.parameters())

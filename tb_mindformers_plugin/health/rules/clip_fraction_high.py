@@ -15,9 +15,10 @@ import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Part
+from tb_mindformers_plugin.health.points import places
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import stretches
-from tb_mindformers_plugin.health.series import RunSeries
+from tb_mindformers_plugin.health.robust import groups
+from tb_mindformers_plugin.health.series import Floats, Mask, RunSeries
 from tb_mindformers_plugin.language import number
 
 _ADVICE = {
@@ -53,13 +54,19 @@ def clip_fraction_high(run: RunSeries, parameters: Parameters = Parameters()) ->
     curve = run.finite("clip_fraction")
     if curve is None or len(curve) < p.points:
         return []
-    windows = np.lib.stride_tricks.sliding_window_view(np.pad(curve.value, 2, mode="edge"), 5)
-    smooth = np.median(windows, axis=1)
+    high = places(curve, _exceeds, p.fraction)
+    if not len(high):
+        return []
+    # The median of five lies above where three of them do; beyond an end there is what is there.
+    before, behind = (2 if high[0] == 0 else 0), (2 if high[-1] == len(curve) - 1 else 0)
+    high = np.concatenate([np.arange(-before, 0), high, len(curve) + np.arange(behind)])
+    near = np.unique(np.clip(high[:, None] + np.arange(-2, 3), 0, len(curve) - 1))
+    three = np.searchsorted(high, near + 3) - np.searchsorted(high, near - 2) >= 3
     found = []
-    for first, last in stretches(smooth > p.fraction, bridge=5):
+    for first, last in groups(near[three], bridge=5):
         if last - first + 1 < p.points:
             continue
-        within = curve.value[first : last + 1]
+        within = curve.values(first, last + 1)
         steps = f"{int(curve.step[first]):,}", f"{int(curve.step[last]):,}"
         level = float(np.median(within))
         found.append(
@@ -76,6 +83,10 @@ def clip_fraction_high(run: RunSeries, parameters: Parameters = Parameters()) ->
             )
         )
     return found
+
+
+def _exceeds(value: Floats, fraction: float) -> Mask:
+    return value > fraction
 
 
 RULE = Rule(

@@ -18,9 +18,10 @@ import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Part, Times
+from tb_mindformers_plugin.health.points import places
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import stretches, warmup_end
-from tb_mindformers_plugin.health.series import RunSeries, Series
+from tb_mindformers_plugin.health.robust import groups, warmup_end
+from tb_mindformers_plugin.health.series import Floats, Mask, RunSeries, Series
 from tb_mindformers_plugin.language import number
 
 _ADVICE = {
@@ -64,12 +65,15 @@ def clip_saturation(run: RunSeries, parameters: Parameters = Parameters()) -> li
     norm, threshold = run.finite("grad_norm"), run.manifest.grad_clip
     if norm is None or threshold is None or not threshold > 0 or len(norm) < p.points:
         return []
-    above = np.concatenate([[0], np.cumsum(norm.value > threshold)])
     start = warmup_end(run, norm)
-    full = above[p.points :] - above[: -p.points] > p.part * p.points
-    full[:start] = False
-    found = stretches(full, bridge=p.points)
+    full = places(norm, _saturated, p, threshold, before=p.points - 1) - (p.points - 1)
+    found = groups(full[full >= start], bridge=p.points)
     return [_finding(norm, threshold, first, last + p.points - 1, first <= start + _YOUNG, p) for first, last in found]
+
+
+def _saturated(value: Floats, p: Parameters, threshold: float) -> Mask:
+    above = np.concatenate([[0], np.cumsum(value > threshold)])
+    return above[p.points :] - above[: -p.points] > p.part * p.points
 
 
 def _finding(norm: Series, threshold: float, first: int, last: int, always: bool, p: Parameters) -> Finding:

@@ -13,14 +13,16 @@ Quiet when: the epoch goes back at a restart; fewer than 10 points are off.
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple, Optional
 
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Part
+from tb_mindformers_plugin.health.points import places
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import near_joins
-from tb_mindformers_plugin.health.series import RunSeries
+from tb_mindformers_plugin.health.series import Floats, Mask, RunSeries, Series
 from tb_mindformers_plugin.language import number
 
 _ADVICE = {
@@ -61,12 +63,13 @@ def epoch_step_mismatch(run: RunSeries, parameters: Parameters = Parameters()) -
     curve = run.finite("epoch")
     if curve is None or len(curve) < 2:
         return []
-    back = np.flatnonzero(np.diff(curve.value) < -1e-6 * np.maximum(np.abs(curve.value[1:]), 1)) + 1
-    back = back[~near_joins(run, curve, 0, 1)[back]]
+    back = places(curve, _goes_back, before=1)
+    back = back[~near_joins(run, curve, back, 0, 1)]
     if len(back):
         i = int(back[0])
         step = int(curve.step[i])
-        was, became = number(float(curve.value[i - 1])), number(float(curve.value[i]))
+        before, after = (float(value) for value in curve.values(i - 1, i + 1))
+        was, became = number(before), number(after)
         return [
             curve.finding(
                 RULE.id,
@@ -77,23 +80,21 @@ def epoch_step_mismatch(run: RunSeries, parameters: Parameters = Parameters()) -
                     f"第 {step:,} 步的 epoch 从 {was} 倒退到 {became}，但并没有重启。",
                 ),
                 _ADVICE["mismatch"],
-                {"times": len(back), "before": float(curve.value[i - 1]), "after": float(curve.value[i])},
+                {"times": len(back), "before": before, "after": after},
             )
         ]
     per_epoch = run.manifest.steps_per_epoch
     if not per_epoch or per_epoch <= 0:
         return []
-    expected = curve.step / per_epoch
-    off = np.abs(curve.value - expected) > p.epochs + p.part * expected
-    if np.mean(curve.value != np.rint(curve.value)) > 0.5:  # not counted in whole epochs: its pace can be told
-        gone, due = curve.value - curve.value[0], expected - expected[0]
-        off |= np.abs(gone - due) > p.pace * (0.5 + due)
-    at = np.flatnonzero(off)
-    if len(at) < p.points:
+    known = curve.extended((RULE.id, p, per_epoch), lambda known, count: _counted(curve, per_epoch, known, count, p))
+    # Where it is not counted in whole epochs its pace can be told.
+    at = known.any if known.fractions / len(curve) > 0.5 else known.place
+    if at.points < p.points:
         return []
-    i, last = int(at[0]), int(at[-1])
+    i, last = at.first, at.last
     step, end = int(curve.step[i]), int(curve.step[last])
-    value, should = number(float(curve.value[last])), number(float(expected[last]))
+    now, due = float(curve.values(last, last + 1)[0]), float(curve.step[last] / per_epoch)
+    value, should = number(now), number(due)
     return [
         curve.finding(
             RULE.id,
@@ -106,9 +107,48 @@ def epoch_step_mismatch(run: RunSeries, parameters: Parameters = Parameters()) -
                 f"{per_epoch:,} 步应为 {should}。",
             ),
             _ADVICE["mismatch"],
-            {"points": len(at), "epoch": float(curve.value[last]), "expected": float(expected[last])},
+            {"points": at.points, "epoch": now, "expected": due},
         )
     ]
+
+
+def _goes_back(value: Floats) -> Mask:
+    return np.diff(value) < -1e-6 * np.maximum(np.abs(value[1:]), 1)
+
+
+class _At(NamedTuple):
+    """How many points there are of a kind, and the first and last of them."""
+
+    points: int = 0
+    first: int = 0
+    last: int = 0
+
+    def and_of(self, mask: Mask, begin: int) -> _At:
+        """With those of the points from `begin` on."""
+        more = np.flatnonzero(mask)
+        if not len(more):
+            return self
+        first = self.first if self.points else begin + int(more[0])
+        return _At(self.points + len(more), first, begin + int(more[-1]))
+
+
+class _Counted(NamedTuple):
+    """Points whose epoch is no whole number, whose epoch is off, and whose epoch or pace is."""
+
+    fractions: int = 0
+    place: _At = _At()
+    any: _At = _At()
+
+
+def _counted(curve: Series, per_epoch: int, known: Optional[_Counted], count: int, p: Parameters) -> _Counted:
+    """The points from `count` on, with what is known of those before."""
+    known = known or _Counted()
+    value, expected = curve.values(count), curve.step[count:] / per_epoch
+    off = np.abs(value - expected) > p.epochs + p.part * expected
+    gone, due = value - float(curve.stored[0]), expected - curve.step[0] / per_epoch
+    pace = np.abs(gone - due) > p.pace * (0.5 + due)
+    fractions = int(np.count_nonzero(value != np.rint(value)))
+    return _Counted(known.fractions + fractions, known.place.and_of(off, count), known.any.and_of(off | pace, count))
 
 
 RULE = Rule(

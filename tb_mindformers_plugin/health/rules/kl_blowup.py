@@ -19,9 +19,10 @@ import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Part, Times, at_least
+from tb_mindformers_plugin.health.points import of_blocks
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import agreement, blocks
-from tb_mindformers_plugin.health.series import Floats, RunSeries
+from tb_mindformers_plugin.health.robust import agreement, medians, pair_means
+from tb_mindformers_plugin.health.series import RunSeries, Series
 from tb_mindformers_plugin.language import number, times
 
 _ADVICE = {
@@ -65,7 +66,7 @@ def kl_blowup(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fin
     if kl is None or len(kl) < p.points:
         return []
     v = kl.value
-    spans = [span for span in (_jump(v, p), _rise(v, p)) if span is not None]
+    spans = [span for span in (_jump(kl, p), _rise(kl, p)) if span is not None]
     if not spans:
         return []
     # The first that could be seen dates it.
@@ -89,18 +90,19 @@ def kl_blowup(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fin
     ]
 
 
-def _jump(v: Floats, p: Parameters) -> Optional[Tuple[int, int, int, float]]:
+def _jump(kl: Series, p: Parameters) -> Optional[Tuple[int, int, int, float]]:
     """Point at which it is seen, first and last point high above the median so far (of blocks of 50 points)."""
-    high = np.zeros(len(v), bool)
-    five = np.full(len(v), -np.inf)
-    five[4:] = np.median(np.lib.stride_tricks.sliding_window_view(v, 5), axis=1)
-    rows = np.median(blocks(v, p.points), axis=1)
+    v = kl.value
+    (rows,) = of_blocks(kl, p.points, medians)
     # Taken anew each time that there is a tenth more.
     growing = np.unique((1.1 ** np.arange(math.ceil(math.log(len(rows) + 1) / math.log(1.1)))).astype(int))
     marks = growing[growing <= len(rows)]
-    medians = np.array([np.median(rows[:mark]) for mark in marks])
-    usual = medians[np.maximum(np.searchsorted(marks * p.points, np.arange(len(v)), side="right") - 1, 0)]
-    high = five > np.maximum(p.times * usual, p.least)
+    taken = np.array([np.median(rows[:mark]) for mark in marks])
+    usual = taken[np.maximum(np.searchsorted(marks * p.points, np.arange(len(v)), side="right") - 1, 0)]
+    least = np.maximum(p.times * usual, p.least)[4:]
+    high = np.zeros(len(v), bool)
+    # The median of five lies above where three of them do.
+    high[4:] = np.sum([v[i : len(v) - 4 + i] > least for i in range(5)], axis=0) >= 3
     high[: p.points] = False
     at = np.flatnonzero(high)
     if not len(at):
@@ -112,10 +114,11 @@ def _jump(v: Floats, p: Parameters) -> Optional[Tuple[int, int, int, float]]:
     return seen, first, int(at[-1]), level
 
 
-def _rise(v: Floats, p: Parameters) -> Optional[Tuple[int, int, int, float]]:
+def _rise(kl: Series, p: Parameters) -> Optional[Tuple[int, int, int, float]]:
     """The same of the windows of 8 blocks, of 8, 16, 32, … points each, in which it rises."""
     found: list[Tuple[int, int, float]] = []
-    size, y = 8, np.median(blocks(v, 8), axis=1)
+    (y,) = of_blocks(kl, 8, medians)
+    size = 8
     while len(y) >= 8:
         windows = np.lib.stride_tricks.sliding_window_view(y, 8)
         first = np.arange(len(windows)) * size
@@ -126,7 +129,7 @@ def _rise(v: Floats, p: Parameters) -> Optional[Tuple[int, int, int, float]]:
         at = np.flatnonzero(counts)
         at = at[agreement(windows[at]) >= 26]
         found += [(int(stop[i]), int(first[i]), float(y[i])) for i in at]
-        size, y = 2 * size, blocks(y, 2).mean(axis=1)
+        size, y = 2 * size, pair_means(y)
     if not found:
         return None
     seen, begin, level = min(found)

@@ -21,15 +21,16 @@ fine-tuning for several epochs).
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from typing import Optional, Sequence, Tuple
+from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Part
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import WARMUP_POINTS, blocks, ratio_loss, sigma_iqr
+from tb_mindformers_plugin.health.robust import WARMUP_POINTS, pair_means, ratio_loss, sigma_iqr
 from tb_mindformers_plugin.health.series import Floats, Indices, RunSeries, Series
 
 _ADVICE = {
@@ -64,7 +65,7 @@ _CHUNK = 16 * _HOP
 # The shortest lag, which only bins of one point need.
 _SHORTEST = 8
 # Bins of the first chunk at which it is looked at before it is whole.
-_EARLY = np.array([96, 128, 192, 256, 384])
+_EARLY = (96, 128, 192, 256, 384)
 # Chunks that are all looked at; behind them every eighth is.
 _ALL = 64
 # Parts of a period that are told apart.
@@ -73,8 +74,7 @@ _PHASES = 16
 _TRIES = 12
 
 
-@dataclasses.dataclass(frozen=True)
-class _Stretch:
+class _Stretch(NamedTuple):
     """A stretch of bins that repeats: its first bin, the one behind its last, and the lag; in bins of `size` points."""
 
     size: int
@@ -100,78 +100,183 @@ def loss_periodic(run: RunSeries, parameters: Parameters = Parameters()) -> list
     loss = ratio_loss(run)
     if loss is None or len(loss) < WARMUP_POINTS + _FEWEST_BINS:
         return []
-    kept = loss.picked(slice(WARMUP_POINTS, None))
-    if not kept.value.min() > 0:
-        kept = kept.picked(kept.value > 0)
-        if len(kept) < _FEWEST_BINS:
-            return []
-    scales = [np.log(kept.value)]
-    while len(scales[-1]) >= 2 * _FEWEST_BINS:
-        scales.append(blocks(scales[-1], 2).mean(axis=1))
-    found = _stretches(scales, parameters)
-    found.sort(key=lambda s: (s.known, s.size))
+    kept = loss.cut(WARMUP_POINTS).positive
+    if len(kept) < _FEWEST_BINS:
+        return []
+    known = kept.extended((RULE.id, parameters), lambda known, count: _looked(kept, known, count, parameters))
+    found = sorted(known.found, key=lambda stretch: (stretch.known, stretch.size))
     for stretch in found[:_TRIES]:
-        fold = _fold(scales[stretch.size.bit_length() - 1], stretch, parameters)
+        if stretch not in known.folds:
+            known.folds[stretch] = _fold(kept, stretch, parameters)
+        fold = known.folds[stretch]
         if fold is not None:
             alike = [s.known for s in found if abs(s.lag * s.size / (stretch.lag * stretch.size) - 1) < 0.2]
             return [_finding(run, kept, stretch, min(max(alike), len(kept)), fold)]
     return []
 
 
-def _stretches(scales: Sequence[Floats], p: Parameters) -> list[_Stretch]:
-    """Stretches of bins of 1, 2, 4, … points whose autocorrelation has such a peak."""
-    cut = [_chunks(bins) for bins in scales]
-    rows, first, count = (np.concatenate(parts) for parts in zip(*cut))
-    size = np.repeat(1 << np.arange(len(cut)), [len(chunk[0]) for chunk in cut])
-    c = _autocorrelation(_clipped(rows, count))
-    found = [(c, size, first, count)]
-    for k in range(len(cut)):
+class _Looked(NamedTuple):
+    """What is known of the first points of a loss.
+
+    Attributes:
+      chunks: for each size of the bins the autocorrelations of the first 64 chunks, as far as they are whole.
+      found: stretches whose autocorrelation has a peak that counts.
+      folds: what folding shows, of those that were folded.
+    """
+
+    chunks: Mapping[int, Floats]
+    found: Tuple[_Stretch, ...]
+    folds: Dict[_Stretch, Optional[_Fold]]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the autocorrelations."""
+        return sum(c.nbytes for c in self.chunks.values())
+
+
+def _looked(kept: Series, known: Optional[_Looked], count: int, p: Parameters) -> _Looked:
+    """What there is to know of all points, by what was known of the first `count` of them."""
+    known = known or _Looked({}, (), {})
+    plan = _plan(count, len(kept))
+    if plan is None:
+        return known
+    c = _autocorrelation(_clipped(_rows(kept, plan), plan))
+    found, chunks = _peaks(c, plan.size, plan.first, plan.count, p), dict(known.chunks)
+    for size, whole in plan.whole.items():
         # Of whole chunks in a row the mean of 2, 4, 8, …
-        level, wide = c[(size == 1 << k) & (count == _CHUNK)][:_ALL], 1
-        while len(level) >= 2:
-            pairs = len(level) // 2
-            level, wide = (level[: 2 * pairs : 2] + level[1 : 2 * pairs : 2]) / 2, 2 * wide
-            begins = np.arange(pairs) * wide * _CHUNK
-            found.append((level, np.full(pairs, 1 << k), begins, np.full(pairs, wide * _CHUNK)))
-    c, size, first, count = (np.concatenate(parts) for parts in zip(*found))
-    at, lag = _peaks(c, size, first, count, p)
-    begins = first[at] + _HOP
-    return [_Stretch(*values) for values in zip(*(v.tolist() for v in (size[at], begins, begins + count[at], lag)))]
+        before = chunks.get(size, c[:0])
+        chunks[size] = np.concatenate([before, c[whole]])[:_ALL]
+        found += _means(chunks[size], len(before), size, p)
+    return _Looked(chunks, known.found + found, known.folds)
 
 
-def _chunks(bins: Floats) -> Tuple[Floats, Indices, Indices]:
-    """Rows of 512 bins of which the trend is taken out, the first bin of each, and how many are there."""
-    knots = (len(bins) - 2 * _HOP) // _HOP + 1
-    rest = bins[_HOP : _HOP * knots] - _trend(bins, knots)
-    whole = np.arange(len(rest) // _CHUNK)
-    whole = whole[(whole < _ALL) | (whole % 8 == 0)]
-    early = _EARLY[len(rest) >= _EARLY]
-    rows = np.zeros((len(early) + len(whole), _CHUNK))
-    for row, count in zip(rows, early.tolist()):
-        row[:count] = rest[:count]
-    rows[len(early) :] = blocks(rest, _CHUNK)[whole]
-    first = np.concatenate([np.zeros(len(early), np.int64), whole * _CHUNK])
-    return rows, first, np.concatenate([early, np.full(len(whole), _CHUNK)])
+def _means(c: Floats, before: int, size: int, p: Parameters) -> Tuple[_Stretch, ...]:
+    """What the means of 2, 4, 8, … of (k, 66) chunks in a row show, that of the first `before` were not there yet."""
+    found: Tuple[_Stretch, ...] = ()
+    wide = 2
+    while wide <= len(c):
+        first, stop = before // wide, len(c) // wide
+        if stop > first:
+            level = c[first * wide : stop * wide]
+            for _ in range(wide.bit_length() - 1):
+                level = (level[::2] + level[1::2]) / 2
+            begins = np.arange(first, stop) * wide * _CHUNK
+            bins = np.full(stop - first, wide * _CHUNK)
+            found += _peaks(level, np.full(stop - first, size), begins, bins, p)
+        wide *= 2
+    return found
 
 
-def _trend(bins: Floats, knots: int) -> Floats:
-    """(32 (knots - 1),) the line through the medians of 64 bins, 32 apart."""
-    windows = np.lib.stride_tricks.sliding_window_view(bins, 2 * _HOP)[::_HOP][:knots]
-    middle = np.sort(windows, axis=1)[:, _HOP - 1 : _HOP + 1].mean(axis=1)
-    part = (np.arange(_HOP) + 0.5) / _HOP
-    return (middle[:-1, None] + np.diff(middle)[:, None] * part).ravel()
+@dataclasses.dataclass(frozen=True)
+class _Plan:
+    """Which chunks are looked at, and where their bins are: r of them, of bins of several sizes.
+
+    Attributes:
+      begin: the first point that is needed.
+      halvings: how often bins are joined in pairs.
+      pieces: of which halvings which bins are needed, in order, whole blocks of 32.
+      blocks: (r, 16) which of all those blocks, less the first, make each chunk; -1 is none.
+      beyond: (r, 16) infinite where there is none, else 0.
+      here: (r, 512) 1 where there is a bin, else 0.
+      middle: (r,) half as many as there are blocks.
+      size: (r,) points of a bin.
+      first: (r,) the chunk's first bin.
+      count: (r,) bins that are there.
+      whole: size of the bins -> those of the chunks that are whole, and no later than the 64th.
+    """
+
+    begin: int
+    halvings: int
+    pieces: Sequence[Tuple[int, slice]]
+    blocks: Indices
+    beyond: Floats
+    here: Floats
+    middle: Indices
+    size: Indices
+    first: Indices
+    count: Indices
+    whole: Mapping[int, Sequence[int]]
 
 
-def _clipped(rows: Floats, count: Indices) -> Floats:
-    """(r, 512) rows clipped at 4 sigma, their mean taken out, of which `count` (r,) bins are there."""
-    parts = np.abs(rows).reshape(len(rows), -1, _HOP).mean(axis=2)
-    whole = count // _HOP
-    parts[np.arange(parts.shape[1]) >= whole[:, None]] = np.inf
+@functools.lru_cache(maxsize=32)
+def _plan(before: int, points: int) -> Optional[_Plan]:
+    """What is looked at of so many points and was not yet of those before; None where that is nothing."""
+    chunks: list[Tuple[int, int, int]] = []  # halvings, first bin, bins
+    halvings = 0
+    while points >> halvings >= _FEWEST_BINS:
+        had, has = ((n >> halvings) - 2 * _HOP for n in (before, points))
+        chunks += [(halvings, 0, bins) for bins in _EARLY if had < bins <= has]
+        whole = range(max(had, 0) // _CHUNK, has // _CHUNK)
+        chunks += [(halvings, k * _CHUNK, _CHUNK) for k in whole if k < _ALL or k % 8 == 0]
+        halvings += 1
+    if not chunks:
+        return None
+    deepest = max(chunk[0] for chunk in chunks)
+    begin = min(first << k for k, first, _ in chunks) >> deepest << deepest
+    pieces, blocks, total = [], [], 0
+    for k in sorted({chunk[0] for chunk in chunks}):
+        mine = [(first, bins) for depth, first, bins in chunks if depth == k]
+        least, most = min(first for first, _ in mine), max(first + bins for first, bins in mine) + 2 * _HOP
+        pieces.append((k, slice(least - (begin >> k), most - (begin >> k))))
+        for first, bins in mine:
+            here = total + (first - least) // _HOP + np.arange(_CHUNK // _HOP)
+            blocks.append(np.where(np.arange(_CHUNK // _HOP) < bins // _HOP, here, -1))
+        total += (most - least) // _HOP
+    size, first, count = np.array([(1 << k, first, bins) for k, first, bins in chunks]).T
+    early = [(1 << k, row) for row, (k, at, bins) in enumerate(chunks) if bins == _CHUNK and at < _ALL * _CHUNK]
+    index = np.array(blocks)
+    return _Plan(
+        begin=begin,
+        halvings=deepest,
+        pieces=pieces,
+        blocks=index,
+        beyond=np.where(index < 0, np.inf, 0.0),
+        here=np.repeat((index >= 0).astype(np.float64), _HOP, axis=1),
+        middle=(count // _HOP - 1) // 2,
+        size=size,
+        first=first,
+        count=count,
+        whole={size: [row for other, row in early if other == size] for size, _ in early},
+    )
+
+
+def _rows(kept: Series, plan: _Plan) -> Floats:
+    """(r, 512) the bins of each chunk, of which the trend is taken out; 0 where there is none."""
+    bins = np.log(kept.values(plan.begin))
+    pieces = []
+    at = 0
+    for halvings, piece in plan.pieces:
+        for _ in range(halvings - at):
+            bins = pair_means(bins)
+        at = halvings
+        pieces.append(bins[piece])
+    bins = np.concatenate(pieces)
+    rest = bins[_HOP:-_HOP] - _trend(bins)
+    return np.concatenate([rest, np.zeros(_HOP)]).reshape(-1, _HOP)[plan.blocks].reshape(-1, _CHUNK)
+
+
+def _trend(bins: Floats) -> Floats:
+    """(32 (k - 2),) the line through the medians of 64 bins, 32 apart, of (32 k,): but for the first and last 32."""
+    parts = bins.reshape(-1, _HOP)
+    ordered = np.sort(np.concatenate([parts[:-1], parts[1:]], axis=1), axis=1)
+    middle = (ordered[:, _HOP - 1] + ordered[:, _HOP]) / 2
+    return (middle[:-1, None] + (middle[1:] - middle[:-1])[:, None] * _PART).ravel()
+
+
+_PART = (np.arange(_HOP) + 0.5) / _HOP
+
+
+def _clipped(rows: Floats, plan: _Plan) -> Floats:
+    """(r, 512) rows clipped at 4 sigma, their mean taken out."""
+    parts = np.add.reduce(np.abs(rows).reshape(len(rows), -1, _HOP), axis=2)
+    parts += plan.beyond
+    parts.sort(axis=1)
     # Of normal noise the mean absolute value is 0.8 sigma.
-    limit = np.sort(parts, axis=1)[np.arange(len(rows)), (whole - 1) // 2][:, None] * (4 / 0.8)
-    clipped = np.minimum(np.maximum(rows, -limit), limit)
-    clipped -= clipped.sum(axis=1, keepdims=True) / count[:, None]
-    clipped[np.arange(rows.shape[1]) >= count[:, None]] = 0.0
+    limit = parts[np.arange(len(rows)), plan.middle][:, None] / _HOP * (4 / 0.8)
+    clipped = np.minimum(rows, limit, out=rows)
+    np.maximum(clipped, -limit, out=clipped)
+    clipped -= (np.add.reduce(clipped, axis=1) / plan.count)[:, None]
+    clipped *= plan.here
     return clipped
 
 
@@ -183,22 +288,30 @@ def _autocorrelation(rows: Floats) -> Floats:
     return full / full[:, :1]
 
 
-def _peaks(c: Floats, size: Indices, first: Indices, count: Indices, p: Parameters) -> Tuple[Indices, Indices]:
-    """Rows of autocorrelations with a peak that counts, and the lag of the highest in each."""
+def _peaks(c: Floats, size: Indices, first: Indices, count: Indices, p: Parameters) -> Tuple[_Stretch, ...]:
+    """Of rows of autocorrelations those with a peak that counts, and the lag of the highest in each."""
+    # The first chunk is looked at once; of many chunks one will look as if.
+    root = np.sqrt(count)
+    contrast, least = (
+        np.maximum(p.contrast, np.where(first == 0, 7.0, 10.0) / root),
+        np.maximum(p.correlation, 4 / root),
+    )
+    highest = c[:, _SHORTEST : _HOP + 1].max(axis=1)
+    rows = np.flatnonzero((highest > least) & (highest - c[:, 2:_HOP].min(axis=1) > contrast))
+    if not len(rows):
+        return ()
+    c, size, first, count = c[rows], size[rows], first[rows] + _HOP, count[rows]
     lags = np.arange(_SHORTEST, _HOP + 1)
     here = c[:, _SHORTEST : _HOP + 1]
     valley = np.minimum.accumulate(c[:, 2:_HOP], axis=1)[:, _SHORTEST - 3 :]
-    # The first chunk is looked at once; of many chunks one will look as if.
-    errors = np.where(first == 0, 7.0, 10.0)
-    root = np.sqrt(count)
-    counts = here - valley > np.maximum(p.contrast, errors / root)[:, None]
-    counts &= here > np.maximum(p.correlation, 4 / root)[:, None]
+    counts = (here - valley > contrast[rows, None]) & (here > least[rows, None])
     counts &= c[:, 2 * _SHORTEST : 2 * _HOP + 1 : 2] > p.again
     counts &= (here >= c[:, _SHORTEST - 1 : _HOP]) & (here >= c[:, _SHORTEST + 1 : _HOP + 2])
     # What is shorter was seen in smaller bins.
     counts &= (lags >= 12) | (size == 1)[:, None]
-    rows = np.flatnonzero(counts.any(axis=1))
-    return rows, lags[np.argmax(np.where(counts[rows], here[rows], -np.inf), axis=1)]
+    lag = lags[np.argmax(np.where(counts, here, -np.inf), axis=1)]
+    found = np.stack([size, first, first + count, lag], axis=1)[counts.any(axis=1)]
+    return tuple(_Stretch(*row) for row in found.tolist())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,12 +324,13 @@ class _Fold:
     top: int
 
 
-def _fold(bins: Floats, stretch: _Stretch, p: Parameters) -> Optional[_Fold]:
+def _fold(kept: Series, stretch: _Stretch, p: Parameters) -> Optional[_Fold]:
     """A stretch folded by its period; None where it does not swing, or only falls."""
-    trend = _trend(bins, (len(bins) - 2 * _HOP) // _HOP + 1)
-    within = slice(stretch.first - _HOP, stretch.stop - _HOP)
-    base = trend[within]
-    rest = bins[stretch.first : stretch.stop] - base
+    bins = np.log(kept.values((stretch.first - _HOP) * stretch.size, (stretch.stop + _HOP) * stretch.size))
+    for _ in range(stretch.size.bit_length() - 1):
+        bins = pair_means(bins)
+    base = _trend(bins)
+    rest = bins[_HOP:-_HOP] - base
     m = len(rest)
     sigma = sigma_iqr(rest)
     size = 1 << int(np.ceil(np.log2(2 * m)))

@@ -17,15 +17,17 @@ decay); the level is below 3 % of the first.
 from __future__ import annotations
 
 import dataclasses
-from typing import Optional, Tuple
+import functools
+from typing import NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Part
+from tb_mindformers_plugin.health.points import highest, lowest
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import blocks, ratio_loss
-from tb_mindformers_plugin.health.series import Floats, Indices, Mask, RunSeries, Series
+from tb_mindformers_plugin.health.robust import medians, pair_means, ratio_loss
+from tb_mindformers_plugin.health.series import Floats, Indices, RunSeries, Series
 from tb_mindformers_plugin.language import number, percent
 
 _ADVICE = {
@@ -62,14 +64,29 @@ _FEWEST = 64
 _STARTS = np.arange(1, 13) / 16
 
 
-@dataclasses.dataclass(frozen=True)
-class _Flat:
+class _Flat(NamedTuple):
     """A flat stretch: its first point, the one behind its last, level and change."""
 
     first: int
     stop: int
     level: float
     change: float
+
+
+class _Asked(NamedTuple):
+    """What is known of the first points of a loss.
+
+    Attributes:
+      size: points of the blocks that are looked at now.
+      y: (k,) level of each.
+      asked: the last time at which it was asked, in points.
+      flat: what was flat then and before.
+    """
+
+    size: int = _MEDIAN
+    y: Floats = np.empty(0)
+    asked: int = 0
+    flat: Tuple[_Flat, ...] = ()
 
 
 def loss_plateau(run: RunSeries, parameters: Parameters = Parameters()) -> list[Finding]:
@@ -87,7 +104,8 @@ def loss_plateau(run: RunSeries, parameters: Parameters = Parameters()) -> list[
     if loss is None or len(loss) < max(p.points, _FEWEST * _MEDIAN):
         return []
     lr = run.finite("lr")
-    asked, flat = _marks(loss, p)
+    known = loss.extended((RULE.id, p), lambda known, _: _asked(loss, known or _Asked(), p))
+    asked, flat = known.asked, known.flat
     told: list[Tuple[_Flat, bool]] = []  # a stretch, and whether it was a warning
     for stretch in flat:
         if not _may_stand(loss, lr, stretch):
@@ -96,7 +114,7 @@ def loss_plateau(run: RunSeries, parameters: Parameters = Parameters()) -> list[
         if told and stretch.first < told[-1][0].stop:
             # What was warned of keeps its beginning.
             last, warned = told.pop()
-            told.append((dataclasses.replace(stretch, first=last.first if warned else stretch.first), warned or steady))
+            told.append((stretch._replace(first=last.first) if warned else stretch, warned or steady))
         else:
             told.append((stretch, steady))
     found = []
@@ -107,54 +125,94 @@ def loss_plateau(run: RunSeries, parameters: Parameters = Parameters()) -> list[
     return found
 
 
-def _marks(loss: Series, p: Parameters) -> Tuple[int, list[_Flat]]:
-    """The last time at which it was asked, in points, and what was flat at each."""
-    rows = np.sort(blocks(loss.value, _MEDIAN), axis=1)
-    y = (rows[:, _MEDIAN // 2 - 1] + rows[:, _MEDIAN // 2]) / 2
-    found: list[_Flat] = []
-    size, asked = _MEDIAN, 0
-    while len(y) >= _FEWEST:
-        counts = np.arange(_FEWEST, min(len(y), 2 * _FEWEST - 1) + 1, 8)
-        stop = np.repeat(counts, len(_STARTS))
-        start = (stop * np.tile(_STARTS, len(counts))).astype(np.int64)
-        flat, level, change = _flat(y[:128], start, stop, p)
-        flat &= level >= 0.03 * float(y[0])
-        if flat.any():
-            flat &= _flat(y[:128], start + (stop - start) // 2, stop, p)[0]
-        for count in np.unique(stop[flat]).tolist():
-            k = int(np.argmax(flat & (stop == count)))
-            found.append(_Flat(int(start[k]) * size, count * size, float(level[k]), float(change[k])))
-        asked = int(counts[-1]) * size
-        size *= 2
-        y = blocks(y, 2).mean(axis=1)
-    return asked, found
+def _asked(loss: Series, known: _Asked, p: Parameters) -> _Asked:
+    """What there is to know of all points, by what was known of the first of them."""
+    size, y, asked, found = known
+    before = len(y)
+    while True:
+        y = np.concatenate([y, _levels(loss.values(len(y) * size, 2 * _FEWEST * size), size)])
+        plan = _plan(before, len(y))
+        if plan is not None:
+            asked = int(plan.stop[-1]) * size
+            found += _flats(y, size, plan, p)
+        if len(y) < 2 * _FEWEST:
+            return _Asked(size, y, asked, found)
+        size, y, before = 2 * size, pair_means(y), 0
 
 
-def _flat(y: Floats, start: Indices, stop: Indices, p: Parameters) -> Tuple[Mask, Floats, Floats]:
-    """(w,) whether each y[start:stop] is flat, its mean, and its change along the least-squares line."""
+def _levels(values: Floats, size: int) -> Floats:
+    """(k,) level of each whole block of `size` points: the mean of medians of 8."""
+    (y,) = medians(values[: len(values) // size * size].reshape(-1, _MEDIAN))
+    for _ in range((size // _MEDIAN).bit_length() - 1):
+        y = pair_means(y)
+    return y
+
+
+class _Plan(NamedTuple):
+    """The windows [start, stop) of blocks that are looked at, (2 w,): w, and then the later half of each.
+
+    Attributes:
+      middle: of the blocks' numbers.
+      blocks: in a window.
+      spread: sum of squares of the blocks' numbers, from their middle.
+      part: square of the error of the change, over the variance of a block.
+    """
+
+    start: Indices
+    stop: Indices
+    middle: Floats
+    blocks: Floats
+    spread: Floats
+    part: Floats
+
+
+@functools.lru_cache(maxsize=256)
+def _plan(before: int, now: int) -> Optional[_Plan]:
+    """What is asked of `now` blocks and was not yet of `before`; None where that is nothing."""
+    counts = [count for count in range(_FEWEST, min(now, 2 * _FEWEST - 1) + 1, 8) if count > before]
+    if not counts:
+        return None
+    stop = np.repeat(counts, len(_STARTS))
+    start = (stop * np.tile(_STARTS, len(counts))).astype(np.int64)
+    start = np.concatenate([start, start + (stop - start) // 2])
+    stop = np.concatenate([stop, stop])
     m = (stop - start).astype(np.float64)
-    at = np.arange(len(y))
-    # From the mean of all, so that squares lose nothing.
-    centre = float(y.mean())
-    sums = [np.concatenate([[0.0], np.cumsum(v)]) for v in (y - centre, (y - centre) ** 2, (y - centre) * at)]
-    total, square, product = (s[stop] - s[start] for s in sums)
+    return _Plan(start, stop, (start + stop - 1) / 2, m, m * (m**2 - 1) / 12, 12 / m / np.maximum(m - 2, 1))
+
+
+_NUMBERS = np.arange(2.0 * _FEWEST)
+
+
+def _flats(y: Floats, size: int, plan: _Plan, p: Parameters) -> Tuple[_Flat, ...]:
+    """Of each number of blocks the flat window that begins first, where there is one."""
+    m, spread, windows = plan.blocks, plan.spread, len(plan.stop) // 2
+    # From about their level, so that squares lose nothing.
+    centre = float(np.add.reduce(y[:_FEWEST])) / _FEWEST
+    sums = np.zeros((3, len(y) + 1))
+    rest = np.subtract(y, centre, out=sums[0, 1:])
+    np.multiply(rest, rest, out=sums[1, 1:])
+    np.multiply(rest, _NUMBERS[: len(y)], out=sums[2, 1:])
+    np.add.accumulate(sums, axis=1, out=sums)
+    total, square, product = sums.take(plan.stop, axis=1) - sums.take(plan.start, axis=1)
     mean = total / m
-    spread = m * (m**2 - 1) / 12
-    slope = (product - total * (start + stop - 1) / 2) / spread
-    rest = np.maximum(square - total * mean - slope**2 * spread, 0)
-    error = np.sqrt(rest / np.maximum(m - 2, 1) * 12 / m)
+    slope = (product - total * plan.middle) / spread
+    error = np.sqrt(np.maximum(square - total * mean - slope * slope * spread, 0) * plan.part)
     change = slope * (m - 1)
     level = mean + centre
     flat = (change > -np.maximum(p.errors * error, p.fall * level)) & (change < np.maximum(p.rise * level, 3 * error))
-    return flat & (p.errors * error < p.precise * level) & (m >= 8), level, change
+    flat &= (p.errors * error < p.precise * level) & (m >= 8)
+    flat = (flat[:windows] & flat[windows:] & (level[:windows] >= 0.03 * y[0])).reshape(-1, len(_STARTS))
+    found = np.flatnonzero(flat.any(axis=1)) * len(_STARTS) + flat.argmax(axis=1)[flat.any(axis=1)]
+    columns = plan.start[found] * size, plan.stop[found] * size, level[found], change[found]
+    return tuple([_Flat(*row) for row in zip(*(column.tolist() for column in columns))])
 
 
 def _may_stand(loss: Series, lr: Optional[Series], stretch: _Flat) -> bool:
     """Whether the learning rate had not decayed when it was flat: then it may well stand still."""
     if lr is None:
         return True
-    until = lr.value[: lr.at_or_after(int(loss.step[stretch.stop - 1]) + 1)]
-    return not len(until) or until[-1] >= 0.1 * until.max()
+    until = lr.at_or_after(int(loss.step[stretch.stop - 1]) + 1)
+    return not until or float(lr.stored[until - 1]) >= 0.1 * highest(lr, 0, until)
 
 
 def _steady(loss: Series, lr: Optional[Series], stretch: _Flat) -> bool:
@@ -162,8 +220,8 @@ def _steady(loss: Series, lr: Optional[Series], stretch: _Flat) -> bool:
     if lr is None:
         return False
     first = lr.at_or_after(int(loss.step[stretch.first]))
-    until = lr.value[: lr.at_or_after(int(loss.step[stretch.stop - 1]) + 1)]
-    return first < len(until) and float(until[first:].min()) >= 0.9 * float(until.max())
+    until = lr.at_or_after(int(loss.step[stretch.stop - 1]) + 1)
+    return first < until and lowest(lr, first, until) >= 0.9 * highest(lr, 0, until)
 
 
 def _finding(loss: Series, stretch: _Flat, steady: bool, on: bool) -> Finding:

@@ -23,7 +23,15 @@ import numpy as np
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Limits, Part
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import BLOCK, agreement, block_levels, blocks, median3, ratio_loss, warmup_end
+from tb_mindformers_plugin.health.robust import (
+    BLOCK,
+    agreement,
+    block_levels,
+    median3,
+    pair_means,
+    ratio_loss,
+    warmup_end,
+)
 from tb_mindformers_plugin.health.series import Floats, Mask, RunSeries, Series
 from tb_mindformers_plugin.language import number, percent
 
@@ -81,7 +89,7 @@ def loss_rising(run: RunSeries, parameters: Parameters = Parameters()) -> list[F
             if first >= start and not _lr_rises(run, loss, first, stop):
                 windows.append((stop, (i + int(np.argmin(level[i : i + 3]))) * size))
         size *= 2
-        level, sigma = blocks(level, 2).mean(axis=1), blocks(sigma, 2).mean(axis=1)
+        level, sigma = pair_means(level), pair_means(sigma)
     found: list[Tuple[int, int]] = []
     for stop, first in sorted(windows):
         if found and first <= found[-1][1]:

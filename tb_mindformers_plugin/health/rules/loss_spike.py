@@ -121,11 +121,11 @@ def loss_spike(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fi
     at, m, s = at[jumped], m[jumped], s[jumped]
     if not len(at):
         return []
-    quiet = near_joins(run, loss, 1, 35)
+    quiet = near_joins(run, loss, at, 1, 35)
     found = []
     for first, last in groups(at, p.gap):
-        if not quiet[first]:
-            k = int(np.searchsorted(at, first))
+        k = int(np.searchsorted(at, first))
+        if not quiet[k]:
             found.append(_spike(run, loss, first, last, float(m[k]), float(s[k]), p))
     return found
 

@@ -19,16 +19,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Optional, Sequence, Tuple
+from typing import Callable, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Times
+from tb_mindformers_plugin.health.points import first_place, highest, is_positive, places
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import near_joins, stretches
-from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
+from tb_mindformers_plugin.health.robust import groups, near_joins
+from tb_mindformers_plugin.health.series import Floats, Indices, Mask, RunSeries, Series
 from tb_mindformers_plugin.language import number, percent
+from tb_mindformers_plugin.runs.growing import Growing
 from tb_mindformers_plugin.schedules import learning_rates
 
 _ADVICE = {
@@ -75,64 +77,82 @@ def lr_schedule_mismatch(run: RunSeries, parameters: Parameters = Parameters()) 
     [('warning', 350)]
     """
     lr = run.finite("lr")
-    if lr is None or len(lr) < 3 or (lr.value < 0).any():
+    if lr is None or len(lr) < 3 or len(places(lr, _is_negative)):
         return []
     started = run.manifest.resumed_from or 0
-    newest = lr.picked(slice(lr.at_or_after(started + 1), None)) if started else lr
-    expected = _declared(run, newest) if len(newest) else None
-    if expected is not None:
-        changes = [change for change in run.lr_changes if not started or change[0] > started]
-        return _against(_unchanged(newest, changes), *expected, parameters)
+    newest = lr.cut(lr.at_or_after(started + 1)) if started else lr
+    if run.manifest.schedule and len(newest):
+        changes = tuple(change for change in run.lr_changes if not started or change[0] > started)
+        try:
+            return _against(run, newest, changes, parameters)
+        except (KeyError, TypeError, ValueError, ZeroDivisionError):
+            pass  # what it declares is unknown here, or wrong
     return _undeclared(run, _unchanged(lr, run.lr_changes), parameters)
 
 
-def _unchanged(lr: Series, changes: Sequence[Tuple[int, float]]) -> Series:
+_Changes = Tuple[Tuple[int, float], ...]
+
+
+def _unchanged(lr: Series, changes: _Changes) -> Series:
     """The learning rate as it would be without the changes that the training's own log tells of."""
-    value = lr.value.copy()
+    if not changes:
+        return lr
+    value = lr.values(0).copy()
     for step, factor in changes:
         value[lr.at_or_after(step + 1) :] /= factor
-    return dataclasses.replace(lr, value=value) if changes else lr
+    return Series(lr.role, lr.tag, lr.step, lr.wall, value)
 
 
-def _declared(run: RunSeries, lr: Series) -> Optional[Tuple[Floats, Floats, float]]:
-    """Lowest and highest value that the declared schedule allows at each point, and its peak."""
-    schedule = run.manifest.schedule
-    if not schedule:
-        return None
+class _Bounds(NamedTuple):
+    """Lowest and highest value that the declared schedule allows at each of (n,) points; and the value, unchanged."""
+
+    low: Floats
+    high: Floats
+    value: Floats
+
+
+def _bounds(run: RunSeries, lr: Series, changes: _Changes) -> _Bounds:
+    """Raises KeyError, TypeError, ValueError or ZeroDivisionError where the schedule means nothing."""
+    schedule = run.manifest.schedule or {}
     skipped = run.curves.get("overflow")
     lag = np.zeros(len(lr))
     if skipped is not None:
-        lost = np.cumsum(skipped.value > 0)
-        place = np.searchsorted(skipped.step, lr.step, side="right") - 1
-        lag = np.where(place >= 0, lost[np.maximum(place, 0)], 0)
+        lag += np.searchsorted(skipped.step[places(skipped, is_positive)], lr.step, side="right")
     shifts = (-1, 0, 1, lag, lag + 1, lag + 2, lag / 2)
-    try:
-        choices = np.array([learning_rates(schedule, np.maximum(lr.step - shift, 0)) for shift in shifts])
-    except (KeyError, TypeError, ValueError, ZeroDivisionError):
-        return None  # what it declares is unknown here, or wrong
-    peak = schedule.get("peak")
-    return np.fmin.reduce(choices), np.fmax.reduce(choices), float(peak or 0.0)
+    choices = np.array([learning_rates(schedule, np.maximum(lr.step - shift, 0)) for shift in shifts])
+    return _Bounds(np.fmin.reduce(choices), np.fmax.reduce(choices), _unchanged(lr, changes).value)
 
 
-def _against(lr: Series, low: Floats, high: Floats, peak: float, p: Parameters) -> list[Finding]:
-    v = lr.value
+def _against(run: RunSeries, lr: Series, changes: _Changes, p: Parameters) -> list[Finding]:
+    schedule, skipped = run.manifest.schedule or {}, run.curves.get("overflow")
     # Near 0 a relative error means nothing.
-    least = 1e-4 * peak
-    off = (v < low * (1 - p.error) - least) | (v > high * (1 + p.error) + least)
-    found = [s for s in stretches(off) if s[1] - s[0] + 1 >= p.points]
+    least = 1e-4 * float(schedule.get("peak") or 0.0)
+
+    def off(first: int, stop: int) -> Indices:
+        low, high, v = _bounds(run, lr.picked(slice(first, stop)), changes)
+        return first + np.flatnonzero((v < low * (1 - p.error) - least) | (v > high * (1 + p.error) + least))
+
+    # How many steps were skipped before a point is settled only when the overflows are known that far.
+    settled = len(lr) if skipped is None else lr.at_or_after(int(skipped.step[-1]) + 1)
+    known = lr.extended(
+        (RULE.id, p, repr(schedule), changes, None if skipped is None else skipped.kept.origin),
+        lambda known, _: _longer(known or _Off(0, Growing((np.empty(0, np.int64),))), settled, off),
+    )
+    at = np.concatenate([known.at.arrays[0], off(known.points, len(lr))])
+    found = [s for s in groups(at) if s[1] - s[0] + 1 >= p.points]
     if not found:
         return []
     first, last = found[0][0], found[-1][1]
-    error = np.maximum(low - v, v - high) / np.maximum(high, least)
-    worst = first + int(np.argmax(error[first : last + 1]))
+    low, high, v = _bounds(run, lr.picked(slice(first, last + 1)), changes)
+    worst = int(np.argmax(np.maximum(low - v, v - high) / np.maximum(high, least)))
     should = float(low[worst] if v[worst] < low[worst] else high[worst])
     points = sum(b - a + 1 for a, b in found)
-    steps = f"{int(lr.step[first]):,}", f"{int(lr.step[last]):,}", f"{int(lr.step[worst]):,}"
+    steps = f"{int(lr.step[first]):,}", f"{int(lr.step[last]):,}", f"{int(lr.step[first + worst]):,}"
     return [
         lr.finding(
             RULE.id,
             "warning",
-            (first, last, worst),
+            (first, last, first + worst),
             Text(
                 f"Learning rate is not the declared schedule's at {points:,} points from step "
                 f"{steps[0]} to {steps[1]}: "
@@ -146,20 +166,52 @@ def _against(lr: Series, low: Floats, high: Floats, peak: float, p: Parameters) 
     ]
 
 
+class _Off(NamedTuple):
+    """Which of the first `points` are off."""
+
+    points: int
+    at: Growing
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array."""
+        return self.at.nbytes
+
+
+def _longer(known: _Off, settled: int, off: Callable[[int, int], Indices]) -> _Off:
+    if settled <= known.points:
+        return known
+    return _Off(settled, known.at.longer((off(known.points, settled),)))
+
+
+def _is_negative(value: Floats) -> Mask:
+    return value < 0
+
+
+def _is_zero(value: Floats) -> Mask:
+    return value == 0
+
+
+def _stops(value: Floats) -> Mask:
+    return (value[1:] <= value[:-1]) & (value[:-1] > 0)
+
+
+def _leaps(value: Floats, ratio: float) -> Mask:
+    return (value[1:] > ratio * value[:-1]) | (value[:-1] > ratio * value[1:])
+
+
 def _undeclared(run: RunSeries, lr: Series, p: Parameters) -> list[Finding]:
-    v = lr.value
-    stops = (v[1:] <= v[:-1]) & (v[:-1] > 0)
-    warm = int(np.argmax(stops)) + 1 if stops.any() else len(v)
+    warm = first_place(lr, _stops, before=1)
+    warm = len(lr) if warm is None else warm
     found = _zeros(lr, warm, p)
     at = _jumps(lr, warm, p)
-    if len(at):
-        at = at[~near_joins(run, lr, 0, 1)[at]]
-    ratios = v[at] / np.maximum(v[at - 1], 1e-300)
+    at = at[~near_joins(run, lr, at, 0, 1)]
+    ratios = lr.value[at] / np.maximum(lr.value[at - 1], 1e-300) if len(at) else np.empty(0)
     for k, i in enumerate(at.tolist()):
         severity = _judge(lr, at, ratios, k)
         if severity is None:
             continue
-        before, after = float(v[i - 1]), float(v[i])
+        before, after = float(lr.value[i - 1]), float(lr.value[i])
         step = int(lr.step[i])
         change = percent(after / before) if before > 0 else ""
         found.append(
@@ -182,28 +234,26 @@ def _undeclared(run: RunSeries, lr: Series, p: Parameters) -> list[Finding]:
     return sorted(found, key=lambda f: f.severity == "info")[:5]
 
 
-def _jumps(lr: Series, warm: int, p: Parameters) -> Any:
+def _jumps(lr: Series, warm: int, p: Parameters) -> Indices:
     """Indices behind the warm-up of values that the two before do not foretell."""
-    v = lr.value
-    first = max(warm, 2)
-    later, before = v[first:], v[first - 1 : -1]
-    i = first + np.flatnonzero((later > p.ratio * before) | (before > p.ratio * later))
+    i = places(lr, _leaps, p.ratio, before=1)
+    i = i[i >= max(warm, 2)]
     if not len(i):
         return i
-    step = lr.step.astype(np.float64)
+    v = lr.value
     a, b, c = v[i - 2], v[i - 1], v[i]
     larger = np.maximum(b, c)
-    line = b + (b - a) * (step[i] - step[i - 1]) / (step[i - 1] - step[i - 2])
-    peak = np.maximum.accumulate(v)[i]
+    line = b + (b - a) * (lr.step[i] - lr.step[i - 1]) / (lr.step[i - 1] - lr.step[i - 2])
+    peak = np.array([highest(lr, 0, place + 1) for place in i.tolist()])
     near_line = np.abs(c - line) <= np.maximum(larger / 6, 0.01 * peak)
     near_ratio = np.abs(c * a - b * b) <= 0.1 * b * b
     near_ratio &= np.abs(a / b - 1) > 0.01
     return i[~near_line & ~near_ratio]
 
 
-def _judge(lr: Series, at: Any, ratios: Floats, k: int) -> Optional[str]:
+def _judge(lr: Series, at: Indices, ratios: Floats, k: int) -> Optional[str]:
     v, i, ratio = lr.value, int(at[k]), float(ratios[k])
-    peak = float(v[:i].max())
+    peak = highest(lr, 0, i)
     # Logarithms, so that a fall to 0 is one like any other.
     logs = np.log(np.maximum(ratios, 1e-12))
     others = np.arange(len(at)) != k
@@ -211,8 +261,8 @@ def _judge(lr: Series, at: Any, ratios: Floats, k: int) -> Optional[str]:
     same = others & (np.abs(logs - logs[k]) < 0.1)
     if ratio > 1:
         # A cosine with restarts whose warm-up cut the first peak short comes back above it.
-        top = int(np.argmax(v[:i]))
-        smooth = not any(top < int(j) < i and v[int(j)] < v[int(j) - 1] for j in at)
+        between = at[(at > int(np.argmax(v[:i]))) & (at < i)]
+        smooth = not (v[between] < v[between - 1]).any()
         if smooth and v[i - 1] < 0.6 * peak and 0.3 * peak <= v[i] <= 1.3 * peak:
             return None
         return "warning" if undone or v[i] > 1.01 * peak else "info"
@@ -231,14 +281,11 @@ def _is_flat(v: Floats) -> bool:
 
 
 def _zeros(lr: Series, warm: int, p: Parameters) -> list[Finding]:
-    v = lr.value
-    n = len(v)
-    zero = v == 0
-    zero[:warm] = False
-    if not zero.any() or not v.any():
+    zero = places(lr, _is_zero)
+    if len(zero) == len(lr):
         return []
-    for first, last in stretches(zero):
-        if last - first + 1 >= p.zeros and first < 0.95 * n:
+    for first, last in groups(zero[zero >= warm]):
+        if last - first + 1 >= p.zeros and first < 0.95 * len(lr):
             steps = f"{int(lr.step[first]):,}", f"{int(lr.step[last]):,}"
             return [
                 lr.finding(

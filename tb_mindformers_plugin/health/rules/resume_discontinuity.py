@@ -21,6 +21,7 @@ import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Times
+from tb_mindformers_plugin.health.points import highest
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import lag1, ratio_loss, sigma_iqr
 from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
@@ -94,9 +95,12 @@ def _loss(run: RunSeries, restart: int, p: Parameters) -> Optional[Finding]:
     loss = ratio_loss(run)
     if loss is None:
         return None
-    loss = loss.picked(loss.value > 0)
-    x = np.log(loss.value)
+    loss = loss.positive
     join = loss.at_or_after(restart)
+    # Nothing further away is looked at.
+    first = max(join - _BEFORE, 0)
+    loss = loss.picked(slice(first, join + 4 * _AFTER[-1]))
+    x, join = np.log(loss.value), join - first
     # What was told of few points stays told.
     for points in _AFTER:
         if join + points <= len(x):
@@ -181,13 +185,13 @@ def _level(run: RunSeries, role: str, restart: int, times: float, severity: str)
     join = curve.at_or_after(restart)
     if not 1 <= join < len(curve):
         return None
-    before, after = float(curve.value[join - 1]), float(curve.value[join])
+    before, after = (float(value) for value in curve.values(join - 1, join + 1))
     if role == "lr":
         # What the schedule would have done in one more point.
-        trend = before - float(curve.value[join - 2]) if join >= 2 else 0.0
+        trend = before - float(curve.stored[join - 2]) if join >= 2 else 0.0
         before_next = max(before + max(trend, 0.0), before)
         # A restart at the very end of a decay may begin with less than the schedule's own next value.
-        if not (before > 0 and after > times * before_next and after > 0.01 * float(curve.value[:join].max())):
+        if not (before > 0 and after > times * before_next and after > 0.01 * highest(curve, 0, join)):
             return None
         title = "Learning rate", "学习率"
     else:

@@ -15,9 +15,10 @@ import dataclasses
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.points import places
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import stretches
-from tb_mindformers_plugin.health.series import RunSeries
+from tb_mindformers_plugin.health.series import Floats, Mask, RunSeries
 
 _ADVICE = {
     "zero": Text(
@@ -51,7 +52,7 @@ def zero_loss(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fin
     loss, norm = run.curves.get("loss"), run.curves.get("grad_norm")
     if loss is None or norm is None or run.has_reward:
         return []
-    if (loss.value == 0).sum() < parameters.stretch:
+    if len(places(loss, _is_zero)) < parameters.stretch:
         return []
     at = np.searchsorted(norm.step, loss.step)
     here = norm.step[np.minimum(at, len(norm) - 1)] == loss.step
@@ -80,6 +81,10 @@ def zero_loss(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fin
             {"points": points, "recovers": last < len(loss) - 1},
         )
     ]
+
+
+def _is_zero(value: Floats) -> Mask:
+    return value == 0
 
 
 RULE = Rule(
