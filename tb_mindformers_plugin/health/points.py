@@ -24,6 +24,10 @@ Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
+# Points from which on it is worth it to keep the values as float64 beside the float32 of the file.
+_LONG = 4096
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Series:
     """Points of one role, ascending in step.
@@ -50,14 +54,30 @@ class Series:
 
     @functools.cached_property
     def value(self) -> Floats:
-        """(n,) the values. What a run has that grew by little takes only some of them from `values`."""
-        return np.asarray(self.stored, np.float64)
+        """(n,) the values: of a long series they are kept from the second time on that somebody asks for all of them.
+
+        Whoever needs a few takes them from `values` or `values_of`.
+        """
+
+        def extend(known: Optional[Growing], count: int) -> Optional[Growing]:
+            if known is not None:
+                return known.longer((self.stored[count:].astype(np.float64),))
+            return Growing((self.stored.astype(np.float64),)) if count else None
+
+        if len(self) < _LONG or self.stored.dtype == np.float64:
+            return np.asarray(self.stored, np.float64)
+        kept = self.extended(("value",), extend)
+        return self.stored.astype(np.float64) if kept is None else kept.arrays[0]
 
     def values(self, first: int, stop: Optional[int] = None) -> Floats:
         """The values [first, stop)."""
         if "value" in self.__dict__ or (first == 0 and stop is None):
             return self.value[first:stop]
         return np.asarray(self.stored[first:stop], np.float64)
+
+    def values_of(self, at: Indices) -> Floats:
+        """The values of (k,) indices."""
+        return np.asarray(self.stored[at], np.float64)
 
     def extended(self, name: Tuple[Hashable, ...], extend: Callable[[Optional[State], int], State]) -> State:
         """Returns what goes by a name, made of all points; see `Kept.extended`."""
@@ -114,7 +134,9 @@ class Series:
         """(k,) the last value at or before each step; NaN before the first."""
         place = np.searchsorted(self.step, step, side="right") - 1
         return (
-            np.where(place >= 0, self.value[np.maximum(place, 0)], np.nan) if len(self) else np.full(len(step), np.nan)
+            np.where(place >= 0, self.values_of(np.maximum(place, 0)), np.nan)
+            if len(self)
+            else np.full(len(step), np.nan)
         )
 
     def finding(

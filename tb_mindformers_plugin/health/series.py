@@ -88,7 +88,8 @@ class RunSeries:
             curve = self.curves.get(role)
             if curve is not None:
                 told = places(curve, is_positive) if role == "overflow" else places(curve, goes_down, before=1)
-                here = np.isin(step, curve.step[told])
+                steps = curve.step[told]
+                here = np.searchsorted(steps, step, side="right") > np.searchsorted(steps, step)
                 found = here if found is None else found | here
         return found
 

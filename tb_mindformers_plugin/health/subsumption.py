@@ -36,7 +36,10 @@ def without_consequences(run: RunSeries, findings: Sequence[Finding]) -> list[Fi
     a loss that is no number hides a plateau, and the grad norm that is none with it; a loss of exactly 0
     hides both, too.
     """
-    kept = [f for f in findings if not any(_hides(run, other, f) for other in findings if other is not f)]
+    if not findings:
+        return []
+    hiding = [f for f in findings if f.rule in HIDES]
+    kept = [f for f in findings if not any(_hides(run, other, f) for other in hiding if other is not f)]
     rises = [f for f in findings if f.rule == "loss_rising" and f not in kept]
     return _with_leads(run, [_since_it_rose(f, rises) if f.rule == "loss_divergence" else f for f in kept])
 

@@ -130,3 +130,19 @@ def test_whatever_happens_to_a_run(name, seed, damage, dtype, parts):
         at = stop
         followed, fresh = writing.look()
         assert followed == fresh
+
+
+def test_of_a_healthy_run_that_grew_only_what_is_new_is_read():
+    series, manifest = drawn("pretraining", 0, 0)
+    steps = series["loss"][0]
+    writing = Writing(series, manifest, np.float32)
+    writing.write(int(steps[0]), int(steps[-20]))
+    writing.look()
+    writing.write(int(steps[-20]) + 1, int(steps[-1]))
+    run = of_run(RunContents([file.snapshot() for file in writing.files], writing.before))
+    with np.errstate(all="ignore"):
+        for rule in registry().values():
+            if not rule.reads or any(role in run.curves for role in rule.reads):
+                rule.function(run, rule.parameters())
+    # Single values are taken as they are stored; a whole curve of them would be here as float64.
+    assert not [role for role, curve in run.curves.items() if "value" in curve.__dict__]

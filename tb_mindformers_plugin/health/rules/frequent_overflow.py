@@ -20,9 +20,10 @@ import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Part
+from tb_mindformers_plugin.health.points import goes_down, highest, is_positive, lowest, places
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.rules.loss_scale_collapse import settling
-from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
+from tb_mindformers_plugin.health.rules.loss_scale_collapse import settled_at
+from tb_mindformers_plugin.health.series import Floats, Indices, RunSeries, Series
 
 _ADVICE = {
     "overflow": Text(
@@ -58,7 +59,7 @@ def frequent_overflow(run: RunSeries, parameters: Parameters = Parameters()) -> 
     >>> found.severity, found.evidence["skipped"]
     ('warning', 100)
     """
-    overflows = _overflows(run)
+    overflows = _overflows(run, parameters)
     start = None if overflows is None else _settled(run, overflows.curve)
     if overflows is None or start is None:
         return []
@@ -91,15 +92,18 @@ class _Overflows:
         return 1 - (1 - wanted) ** max(float(np.median(np.diff(self.curve.step))), 1.0)
 
 
-def _overflows(run: RunSeries) -> Optional[_Overflows]:
-    """None where there are none, or nothing tells."""
+def _overflows(run: RunSeries, p: Parameters) -> Optional[_Overflows]:
+    """None where there are none, or nothing tells, or they are too few anywhere."""
     curve, scale = run.finite("overflow"), run.finite("loss_scale")
     if curve is not None:
-        flags = curve.value > 0
-        return _Overflows(curve, flags.astype(float), np.ones(len(curve))) if flags.any() else None
-    if scale is None or len(scale) < 2 or not (scale.value > 0).all():
+        at = places(curve, is_positive)
+        if _too_few(at, np.ones(len(at)), p):
+            return None
+        return _Overflows(curve, (curve.value > 0).astype(float), np.ones(len(curve)))
+    if scale is None or len(scale) < 2 or scale.positive is not scale:
         return None
-    if not (scale.value[1:] < scale.value[:-1]).any():
+    at = places(scale, goes_down, before=1)
+    if _too_few(at, np.rint(np.log2(scale.values_of(at - 1)) - np.log2(scale.values_of(at))), p):
         return None
     levels = np.log2(scale.value)
     steps = np.diff(scale.step, prepend=scale.step[:1] - 1).astype(float)
@@ -108,12 +112,19 @@ def _overflows(run: RunSeries) -> Optional[_Overflows]:
     return _Overflows(scale, lost, steps)
 
 
+def _too_few(at: Indices, lost: Floats, p: Parameters) -> bool:
+    """Whether no so many points in a row have lost enough, whatever else is asked for."""
+    total = np.concatenate([[0.0], np.cumsum(lost)])
+    here = total[1:] - total[np.searchsorted(at, at - p.points + 1)]
+    return float(here.max(initial=0.0)) < p.part * p.points * (1 - 1e-9) or not len(at)
+
+
 def _settled(run: RunSeries, curve: Series) -> Optional[int]:
     """Index of the first point behind the initial descent of the loss scale; None while it goes on."""
     scale = run.finite("loss_scale")
-    if scale is None or len(scale) < 2 or np.ptp(scale.value) == 0:
+    if scale is None or len(scale) < 2 or lowest(scale, 0, len(scale)) == highest(scale, 0, len(scale)):
         return 0
-    settled = settling(scale.value, _UNCHANGED, _LOW)
+    settled = settled_at(scale, _UNCHANGED, _LOW)
     return None if settled is None else curve.at_or_after(int(scale.step[settled]))
 
 

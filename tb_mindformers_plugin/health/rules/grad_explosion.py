@@ -28,7 +28,7 @@ import numpy as np
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import AnyPoints, Times
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import BLOCK, block_levels, groups, ratio_loss, sigma_iqr
+from tb_mindformers_plugin.health.robust import BLOCK, block_levels, groups, median, ratio_loss, sigma_iqr
 from tb_mindformers_plugin.health.rolling import WINDOW, Baseline, baseline, may_exceed
 from tb_mindformers_plugin.health.series import Floats, Indices, Mask, RunSeries, Series
 from tb_mindformers_plugin.language import number, times
@@ -88,7 +88,7 @@ def grad_explosion(run: RunSeries, parameters: Parameters = Parameters()) -> lis
     ('warning', 200)
     """
     norm = run.finite("grad_norm")
-    norm = None if norm is None else norm.picked(norm.value > 0)
+    norm = None if norm is None else norm.positive
     if norm is None or not len(norm):
         return []
     found = [_finding(run, norm, explosion, parameters) for explosion in _explosions(norm, parameters)]
@@ -141,23 +141,25 @@ def _jumps(norm: Series, p: Parameters) -> Tuple[Indices, Floats]:
     at = may_exceed(norm, np.full(len(norm) // BLOCK + 1, p.times))
     if not len(at):
         return at, np.empty(0)
-    g = np.log(norm.value)
-    base = baseline(g, at)
-    jumped = _exceeds(g[at], base, p.times, p)
+    base = baseline(norm.stored, at, scale=np.log)
+    jumped = _exceeds(np.log(norm.value[at]), base, p.times, p)
     return at[jumped], base.median[jumped]
 
 
 def _climbs(norm: Series, p: Parameters) -> Tuple[Indices, Floats]:
     """Points that are far above those before their block and the one before it, as the two before them are."""
-    levels, x, lag = block_levels(norm), norm.value, _WINDOW_BLOCKS + 1
+    levels, lag = block_levels(norm), _WINDOW_BLOCKS + 1
     blocks = len(levels.top)
     nothing = np.empty(0, np.int64), np.empty(0)
     if blocks < lag:
         return nothing
     # The median of a window is at least the least of its blocks' quartiles, so few windows need to be sorted.
-    least = np.lib.stride_tricks.sliding_window_view(levels.low, _WINDOW_BLOCKS).min(axis=1)[: blocks - lag + 1]
-    top = np.append(levels.top, x[blocks * BLOCK :].max(initial=0.0))[lag:]
+    least = np.minimum.reduce([levels.low[i : blocks - lag + 1 + i] for i in range(_WINDOW_BLOCKS)])
+    top = np.append(levels.top, norm.values(blocks * BLOCK).max(initial=0.0))[lag:]
     hot = np.flatnonzero(top > p.times * least) + lag
+    if not len(hot):
+        return nothing
+    x = norm.value
     at = (hot[:, None] * BLOCK + np.arange(BLOCK)).ravel()
     at = at[at < len(x)]
     bound = least[at // BLOCK - lag]
@@ -166,7 +168,7 @@ def _climbs(norm: Series, p: Parameters) -> Tuple[Indices, Floats]:
     at, lowest = at[may], lowest[may]
     if not len(at):
         return nothing
-    base = baseline(np.log(x), (at // BLOCK - 1) * BLOCK)
+    base = baseline(norm.stored, (at // BLOCK - 1) * BLOCK, scale=np.log)
     climbed = (np.log(x[at]) - base.median > math.log(p.times)) & _exceeds(np.log(lowest), base, p.times / 2, p)
     return at[climbed], base.median[climbed]
 
@@ -271,14 +273,14 @@ def _consequence(run: RunSeries, step: int) -> _Consequence:
     if loss is None or i < 16 or i >= len(loss):
         return _Consequence(broken, lost=lost)
     before = loss.value[max(i - 64, 0) : i]
-    m = float(np.median(before))
-    trend = np.linspace(0, 1, len(before)) * (np.median(before[-16:]) - np.median(before[:16]))
+    m = median(before)
+    trend = np.linspace(0, 1, len(before)) * (median(before[-16:]) - median(before[:16]))
     s = max(sigma_iqr(before - trend), 0.002 * m)
     # A level is what most of the next points have, not the jump itself.
     later, soon = loss.value[i : i + _AHEAD], loss.value[i : i + 10]
     told = len(later) == _AHEAD or (len(later) >= _AHEAD // 2 and not run.running)
-    risen = told and float(np.median(later)) - m > max(6 * s, 0.2 * m)
-    moved = len(soon) >= 5 and float(np.median(soon)) - m > 3 * s
+    risen = told and median(later) - m > max(6 * s, 0.2 * m)
+    moved = len(soon) >= 5 and median(soon) - m > 3 * s
     return _Consequence(broken, risen, moved, lost)
 
 

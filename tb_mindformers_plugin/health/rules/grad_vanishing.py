@@ -18,8 +18,9 @@ import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Part
+from tb_mindformers_plugin.health.points import first_place, of_blocks
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import blocks, stretches
+from tb_mindformers_plugin.health.robust import medians, stretches
 from tb_mindformers_plugin.health.rolling import noise_before
 from tb_mindformers_plugin.health.series import Floats, Mask, RunSeries, Series
 from tb_mindformers_plugin.language import number
@@ -66,14 +67,15 @@ def grad_vanishing(run: RunSeries, parameters: Parameters = Parameters()) -> lis
     norm = run.finite("grad_norm")
     if norm is None:
         return []
-    zeros = _leading_zeros(norm.value)
+    logged = first_place(norm, _is_logged)
+    zeros = len(norm) if logged is None else logged
     found = [_not_logged(norm, zeros)] if zeros >= _FEWEST_ZEROS else []
-    vanished = _vanished(norm.value, zeros, parameters)
+    vanished = _vanished(norm, zeros, parameters)
     return found if vanished is None else [*found, _finding(run, norm, vanished)]
 
 
-def _leading_zeros(g: Floats) -> int:
-    return int(np.argmax(g != 0)) if g.any() else len(g)
+def _is_logged(g: Floats) -> Mask:
+    return g != 0
 
 
 def _not_logged(norm: Series, zeros: int) -> Finding:
@@ -101,9 +103,9 @@ class _Vanished:
     usual: float
 
 
-def _vanished(g: Floats, zeros: int, p: Parameters) -> Optional[_Vanished]:
+def _vanished(norm: Series, zeros: int, p: Parameters) -> Optional[_Vanished]:
     """Where the norm is near zero, without the `zeros` at the beginning that were not logged; None: nowhere."""
-    y = np.median(blocks(g, _BLOCK), axis=1) if len(g) >= _BLOCK else np.empty(0)
+    (y,) = of_blocks(norm, _BLOCK, medians)
     y = np.where(np.arange(len(y)) < -(-zeros // _BLOCK), np.inf, y)
     if not len(y) or y.min() >= max(p.least, p.part * float(np.max(y, initial=0, where=np.isfinite(y)))):
         return None
@@ -115,7 +117,7 @@ def _vanished(g: Floats, zeros: int, p: Parameters) -> Optional[_Vanished]:
     usual = float(before[start]) if np.isfinite(before[start]) else 0.0
     # What it is compared with stays what it was before.
     last = (_long_enough((y < p.least) | (y < p.part * usual), p) or began)[-1][1]
-    end = len(g) - 1 if last == len(y) - 1 else (last + 1) * _BLOCK - 1
+    end = len(norm) - 1 if last == len(y) - 1 else (last + 1) * _BLOCK - 1
     return _Vanished(start * _BLOCK, end, float(y[start : last + 1].min()), usual)
 
 

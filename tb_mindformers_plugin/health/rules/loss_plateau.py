@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import NamedTuple, Optional, Tuple
+import math
+from typing import Iterator, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -103,14 +104,13 @@ def loss_plateau(run: RunSeries, parameters: Parameters = Parameters()) -> list[
     loss = ratio_loss(run)
     if loss is None or len(loss) < max(p.points, _FEWEST * _MEDIAN):
         return []
-    lr = run.finite("lr")
     known = loss.extended((RULE.id, p), lambda known, _: _asked(loss, known or _Asked(), p))
     asked, flat = known.asked, known.flat
+    if not flat:
+        return []
+    lr = run.finite("lr")
     told: list[Tuple[_Flat, bool]] = []  # a stretch, and whether it was a warning
-    for stretch in flat:
-        if not _may_stand(loss, lr, stretch):
-            continue
-        steady = _steady(loss, lr, stretch)
+    for stretch, steady in _standing(loss, lr, flat):
         if told and stretch.first < told[-1][0].stop:
             # What was warned of keeps its beginning.
             last, warned = told.pop()
@@ -207,12 +207,22 @@ def _flats(y: Floats, size: int, plan: _Plan, p: Parameters) -> Tuple[_Flat, ...
     return tuple([_Flat(*row) for row in zip(*(column.tolist() for column in columns))])
 
 
-def _may_stand(loss: Series, lr: Optional[Series], stretch: _Flat) -> bool:
-    """Whether the learning rate had not decayed when it was flat: then it may well stand still."""
+def _standing(loss: Series, lr: Optional[Series], flat: Sequence[_Flat]) -> Iterator[Tuple[_Flat, bool]]:
+    """Yields the stretches in which the loss may well stand still, and whether the learning rate was at its peak then.
+
+    It may where the learning rate had not decayed by the end of the stretch. They end one after the other.
+    """
     if lr is None:
-        return True
-    until = lr.at_or_after(int(loss.step[stretch.stop - 1]) + 1)
-    return not until or float(lr.stored[until - 1]) >= 0.1 * highest(lr, 0, until)
+        yield from ((stretch, False) for stretch in flat)
+        return
+    firsts = np.searchsorted(lr.step, loss.step[[stretch.first for stretch in flat]]).tolist()
+    stops = np.searchsorted(lr.step, loss.step[[stretch.stop - 1 for stretch in flat]], side="right").tolist()
+    peak, before = -math.inf, 0
+    for stretch, first, stop in zip(flat, firsts, stops):
+        if stop > before:
+            peak, before = max(peak, highest(lr, before, stop)), stop
+        if not stop or float(lr.stored[stop - 1]) >= 0.1 * peak:
+            yield stretch, first < stop and lowest(lr, first, stop) >= 0.9 * peak
 
 
 def _steady(loss: Series, lr: Optional[Series], stretch: _Flat) -> bool:
@@ -220,8 +230,8 @@ def _steady(loss: Series, lr: Optional[Series], stretch: _Flat) -> bool:
     if lr is None:
         return False
     first = lr.at_or_after(int(loss.step[stretch.first]))
-    until = lr.at_or_after(int(loss.step[stretch.stop - 1]) + 1)
-    return first < until and lowest(lr, first, until) >= 0.9 * highest(lr, 0, until)
+    stop = lr.at_or_after(int(loss.step[stretch.stop - 1]) + 1)
+    return first < stop and lowest(lr, first, stop) >= 0.9 * highest(lr, 0, stop)
 
 
 def _finding(loss: Series, stretch: _Flat, steady: bool, on: bool) -> Finding:

@@ -20,6 +20,7 @@ import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Part
+from tb_mindformers_plugin.health.points import goes_down, goes_up, lowest, places
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.series import Floats, Indices, RunSeries, Series
 from tb_mindformers_plugin.language import number
@@ -70,11 +71,11 @@ def loss_scale_collapse(run: RunSeries, parameters: Parameters = Parameters()) -
     ('warning', 5, 5)
     """
     curve = run.finite("loss_scale")
-    if curve is None or len(curve) < 3 or not (curve.value > 0).all():
+    if curve is None or len(curve) < 3 or curve.positive is not curve:
         return []
-    if not (curve.value[1:] < curve.value[:-1]).any():
+    if not len(places(curve, goes_down, before=1)):
         return []
-    settled = settling(curve.value, parameters.settled, parameters.low)
+    settled = settled_at(curve, parameters.settled, parameters.low)
     if settled is None:
         return []
     declared = (run.manifest.loss_scale or {}).get("window")
@@ -93,43 +94,49 @@ class _Collapse:
 
 def _collapses(curve: Series, settled: int, window: int, p: Parameters) -> Iterator[_Collapse]:
     """Those of the descents that go too far, each up to where the scale next grows."""
-    v = curve.value
-    change = np.diff(v)
-    fell, grew = np.flatnonzero(change < 0) + 1, np.flatnonzero(change > 0) + 1
+    fell, grew = places(curve, goes_down, before=1), places(curve, goes_up, before=1)
     fell = fell[fell > settled]
+    may_sit = lowest(curve, 0, len(curve)) <= p.floor
+    if not may_sit:
+        # Then only a descent of many halvings can be one.
+        halvings = np.rint(np.log2(curve.values_of(fell - 1) / curve.values_of(fell))).astype(int)
+        descent = np.searchsorted(grew, fell)
+        fell = fell[np.bincount(descent, halvings, len(grew) + 1)[descent] >= p.halvings]
     k = 0
     while k < len(fell):
         growth = grew[np.searchsorted(grew, fell[k]) :]
-        stop = int(growth[0]) if len(growth) else len(v)
+        stop = int(growth[0]) if len(growth) else len(curve)
         falls = fell[k : int(np.searchsorted(fell, stop))]
         k += len(falls)
-        collapse = _descent(curve, falls, stop, float(v[settled : falls[0]].min()), window, p)
+        collapse = _descent(curve, falls, stop, lowest(curve, settled, int(falls[0])), window, may_sit, p)
         if collapse is not None:
             yield collapse
 
 
 def _descent(
-    curve: Series, falls: Indices, stop: int, lowest: float, window: int, p: Parameters
+    curve: Series, falls: Indices, stop: int, lowest: float, window: int, may_sit: bool, p: Parameters
 ) -> Optional[_Collapse]:
     """What is a collapse of a descent by `falls`, from a scale that had settled at `lowest` or above."""
-    v = curve.value
-    total = np.concatenate([[0], np.cumsum(np.rint(np.log2(v[falls - 1] / v[falls])).astype(int))])
+    v = curve.values_of(falls)
+    total = np.concatenate([[0], np.cumsum(np.rint(np.log2(curve.values_of(falls - 1) / v)).astype(int))])
     # Halvings within so many points, up to each fall.
     begin = np.searchsorted(falls, falls - p.within, side="right")
     # The scale grows once a window, also where it is logged too seldom to see it.
     begin = np.maximum(begin, np.searchsorted(curve.step[falls], curve.step[falls] - window, side="right"))
-    low = (total[1:] - total[begin] >= p.halvings) & (v[falls] <= min(p.part * lowest, p.high))
-    if not low.any() and _longest_low(v[falls[0] : stop], p.floor) < p.floor_points:
+    low = (total[1:] - total[begin] >= p.halvings) & (v <= min(p.part * lowest, p.high))
+    sits = may_sit and _longest_low(curve.values(int(falls[0]), stop), p.floor) >= p.floor_points
+    if not low.any() and not sits:
         return None
     start = int(begin[np.argmax(low)]) if low.any() else 0
     return _Collapse(int(falls[start]), stop - 1, int(total[-1] - total[start]))
 
 
 def _finding(curve: Series, collapse: _Collapse, p: Parameters) -> Finding:
-    v, first, last = curve.value, collapse.first, collapse.last
-    low = first + int(np.argmin(v[first : last + 1]))
-    before, lowest, halvings = float(v[first - 1]), float(v[low]), collapse.halvings
-    sits = _longest_low(v[first : last + 1], p.floor)
+    first, last, halvings = collapse.first, collapse.last, collapse.halvings
+    v = curve.values(first, last + 1)
+    low = first + int(np.argmin(v))
+    before, lowest = float(curve.stored[first - 1]), float(v.min())
+    sits = _longest_low(v, p.floor)
     critical = sits >= p.floor_points
     start, end = int(curve.step[first]), int(curve.step[low])
     where = Text(f"between steps {start:,} and {end:,}", f"第 {start:,} 至 {end:,} 步")
@@ -149,6 +156,15 @@ def _finding(curve: Series, collapse: _Collapse, p: Parameters) -> Finding:
         _ADVICE["collapse"],
         {"before": before, "lowest": lowest, "halvings": halvings, "floor_points": sits},
     )
+
+
+def settled_at(curve: Series, unchanged: int, low: float) -> Optional[int]:
+    """What `settling` says of a scale; once said it does not change."""
+
+    def extend(known: Optional[int], count: int) -> Optional[int]:
+        return settling(curve.value, unchanged, low) if known is None else known
+
+    return curve.extended(("settled", unchanged, low), extend)
 
 
 def settling(v: Floats, unchanged: int, low: float) -> Optional[int]:

@@ -35,6 +35,7 @@ from tb_mindformers_plugin.health.robust import (
     BlockLevels,
     block_levels,
     groups,
+    medians,
     near_joins,
     ratio_loss,
 )
@@ -43,7 +44,7 @@ from tb_mindformers_plugin.health.rolling import (
     WINDOW,
     baseline,
     may_exceed,
-    noise_before,
+    noise_so_far,
     second_largest_before,
 )
 from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
@@ -103,15 +104,15 @@ def loss_spike(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fi
         return []
     levels = block_levels(loss)
     sigma = (_log(levels.high) - _log(levels.low)) / IQR_OF_NORMAL
-    noise = np.maximum(noise_before(sigma), p.floor)
+    noise = np.maximum(noise_so_far(loss, "logarithm", sigma), p.floor)
     at = may_exceed(loss, np.maximum(1 + p.rise, np.exp(p.z * noise)))
     if not len(at):
         return []
     block = at // BLOCK
-    base = baseline(loss.value, at)
+    base = baseline(loss.stored, at)
     lately = levels.median[block - 1]
     fell = (lately < base.q25) & (_log(lately) < _log(base.median) - 2 * noise[block])
-    base = base.where(fell, baseline(loss.value, block * BLOCK, BLOCK))
+    base = base.where(fell, baseline(loss.stored, block * BLOCK, BLOCK))
     m, logs = base.median, base.logs()
     up = _log(loss.value[at]) - logs.median
     s = np.maximum(noise[block], logs.sigma())
@@ -168,7 +169,7 @@ def _course(x: Floats, first: int, last: int, m: float, s: float, p: Parameters)
     if len(after) >= 5:
         windows = np.lib.stride_tricks.sliding_window_view(after, 5)
         highest = np.maximum.accumulate(x[jump : jump + len(windows)])
-        under = np.median(windows, axis=1) < m + np.maximum(2 * s * m, (highest - m) / 4)
+        under = medians(windows)[0] < m + np.maximum(2 * s * m, (highest - m) / 4)
         under &= windows.max(axis=1) <= highest  # else it is still on its way up
         back = jump + 5 + int(np.argmax(under)) if under.any() else None
     seen = x[jump : (jump + len(after) if back is None else back) + 1]

@@ -19,9 +19,10 @@ import dataclasses
 import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
+from tb_mindformers_plugin.health.points import places
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import stretches
-from tb_mindformers_plugin.health.series import Mask, RunSeries, Series
+from tb_mindformers_plugin.health.series import Floats, Mask, RunSeries, Series
 from tb_mindformers_plugin.roles import ROLES
 
 _ADVICE = {
@@ -66,8 +67,19 @@ def non_finite(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fi
     return found
 
 
+def _is_bad(value: Floats) -> Mask:
+    return ~np.isfinite(value)
+
+
+def _bad(curve: Series) -> Mask:
+    """(n,) whether a point has no finite value."""
+    bad = np.zeros(len(curve), bool)
+    bad[places(curve, _is_bad)] = True
+    return bad
+
+
 def _of_loss(run: RunSeries, loss: Series, p: Parameters) -> list[Finding]:
-    bad = ~np.isfinite(loss.value)
+    bad = _bad(loss)
     lasting = any(last - first + 1 >= p.stretch for first, last in stretches(bad))
     over = bool(bad[-1]) and not run.running
     return [_finding(run, loss, bad, "critical" if lasting or over else "warning", False)]
@@ -75,10 +87,10 @@ def _of_loss(run: RunSeries, loss: Series, p: Parameters) -> list[Finding]:
 
 def _of_norm(run: RunSeries, norm: Series, p: Parameters) -> list[Finding]:
     """What is critical, and what is none of that: single points, and those that the loss scaler skipped."""
-    bad = ~np.isfinite(norm.value)
-    skipped = run.skipped(norm.step)
-    if skipped is None:
-        skipped = np.zeros(len(norm), bool)
+    bad, skipped = _bad(norm), np.zeros(len(norm), bool)
+    told = run.skipped(norm.step[bad])
+    if told is not None:
+        skipped[bad] = told
     severe = np.zeros(len(norm), bool)
     for first, last in stretches(bad):
         over = last == len(norm) - 1 and not run.running
@@ -140,6 +152,8 @@ def _unlogged(run: RunSeries, curve: Series, bad: Mask) -> int:
     """At how many points without a number the loss is missing that is logged at the others."""
     loss = run.curves.get("loss")
     if loss is None or curve.role == "loss" or bad.all():
+        return 0
+    if len(loss) == len(curve) and (loss.step == curve.step).all():
         return 0
     logged = np.isin(curve.step, loss.step)
     return int(np.count_nonzero(~logged[bad])) if logged[~bad].mean() > 0.9 else 0

@@ -22,8 +22,9 @@ import numpy as np
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import AnyPoints, Part
+from tb_mindformers_plugin.health.points import of_blocks
 from tb_mindformers_plugin.health.registry import Rule
-from tb_mindformers_plugin.health.robust import blocks, levels, sigma_iqr, stretches
+from tb_mindformers_plugin.health.robust import levels, median4, sigma_iqr, stretches
 from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
 from tb_mindformers_plugin.language import number
 
@@ -60,6 +61,8 @@ class Parameters:
 
 
 _BLOCK = 10
+# The speed that counts as 1, so that no sum of some overflows: a power of two, by which nothing is rounded.
+_UNIT = 2.0**8
 _HISTORY = 400
 # Blocks that the best speed is the median of.
 _BEST = 4
@@ -86,19 +89,17 @@ class _Pace:
     Attributes:
       curve: what it is told by, without the beginning.
       timed: whether that is the time of a step.
-      unit: the speed that counts as 1, so that no sum of two overflows.
       median, sigma: (k,) of the blocks.
     """
 
     curve: Series
     timed: bool
-    unit: float
     median: Floats
     sigma: Floats
 
     def as_logged(self, speed: float) -> float:
         """A speed in the terms of the curve."""
-        return 1 / speed / self.unit if self.timed else speed * self.unit
+        return 1 / speed / _UNIT if self.timed else speed * _UNIT
 
 
 def _pace(run: RunSeries, p: Parameters) -> Optional[_Pace]:
@@ -108,13 +109,18 @@ def _pace(run: RunSeries, p: Parameters) -> Optional[_Pace]:
         curve = run.finite("step_time")
     if curve is None:
         return None
-    curve = curve.picked(curve.value > 0)
-    curve = curve.picked(slice(p.skip, None))
+    curve = curve.positive.cut(p.skip)
     if len(curve) < 8 * _BLOCK:
         return None
-    speed = 1 / curve.value if timed else curve.value
-    unit = float(speed.max())
-    return _Pace(curve, timed, unit, *levels(blocks(speed / unit, _BLOCK)))
+    return _Pace(curve, timed, *of_blocks(curve, _BLOCK, _paces if timed else _speeds))
+
+
+def _speeds(rows: Floats) -> Tuple[Floats, Floats]:
+    return levels(rows / _UNIT)
+
+
+def _paces(rows: Floats) -> Tuple[Floats, Floats]:
+    return levels(1 / rows / _UNIT)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,9 +150,7 @@ def _slow(pace: _Pace, p: Parameters) -> list[Tuple[int, int]]:
     m = pace.median
     if not (m[1:] < p.part * np.maximum.accumulate(m)[:-1]).any():
         return []
-    four, sigma = (
-        np.median(np.lib.stride_tricks.sliding_window_view(of_blocks, _BEST), axis=1) for of_blocks in (m, pace.sigma)
-    )
+    four, sigma = (median4(each) for each in (m, pace.sigma))
     best = np.maximum.accumulate(four)
     at = np.maximum.accumulate(np.where(four == best, np.arange(len(four)), 0))
     # What was best before each block, and how noisy that was.
