@@ -71,16 +71,15 @@ def findings(run: RunSeries, parameters: Optional[Parameters] = None) -> list[Fi
     if unknown:
         raise unknown_rule(unknown[0])
     found: list[Finding] = []
-    for rule in rules.values():
-        settings = chosen[rule.id] if rule.id in chosen else rule.parameters()
-        if settings is None or (rule.reads and not any(role in run.curves for role in rule.reads)):
-            continue
-        try:
-            with np.errstate(all="ignore"):
-                found.extend(rule.function(run, settings))
-        except Exception:
-            logger.exception("rule %s failed", rule.id)
     with np.errstate(all="ignore"):
+        for rule in rules.values():
+            settings = chosen.get(rule.id, rule.defaults)
+            if settings is None or (rule.reads and run.curves.keys().isdisjoint(rule.reads)):
+                continue
+            try:
+                found.extend(rule.function(run, settings))
+            except Exception:
+                logger.exception("rule %s failed", rule.id)
         found = without_consequences(run, found)
     return sorted(found, key=lambda finding: (SEVERITIES.index(finding.severity), finding.first_step))
 

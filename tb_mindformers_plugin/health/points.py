@@ -213,7 +213,7 @@ def places(series: Series, holds: Callable[..., Mask], *parameters: Hashable, be
         first = max(count, before)
         if first >= len(series):
             return Growing((np.empty(0, np.int64),)) if known is None else known
-        found = np.flatnonzero(holds(series.values(first - before), *parameters))
+        found = holds(series.values(first - before), *parameters).nonzero()[0]
         if known is None:
             return Growing((found + before if before else found,))
         return known.longer((found + first,)) if len(found) else known

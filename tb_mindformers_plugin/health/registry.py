@@ -36,6 +36,11 @@ class Rule:
     severities: Tuple[str, ...]
     advice: Mapping[str, Text]
 
+    @functools.cached_property
+    def defaults(self) -> Any:
+        """The parameters as they are unless somebody changes them."""
+        return self.parameters()
+
     @property
     def docstring(self) -> str:
         """Definition, source and when it is quiet."""

@@ -6,7 +6,8 @@ Nothing here depends on how long a run will be: blocks are counted from the left
 from __future__ import annotations
 
 import dataclasses
-from typing import List, Optional, Sequence, Tuple
+import functools
+from typing import List, Optional, Tuple
 
 import numpy as np
 
@@ -25,20 +26,23 @@ _MOST_WARMUP_POINTS = 256
 _GATE_MARKS = (64, 128, 256)
 
 
-def quantiles(rows: Floats, at: Sequence[float]) -> List[Floats]:
-    """Quantiles along the last axis of rows that are sorted, interpolated linearly.
+def quantiles(rows: Floats, at: Tuple[float, ...]) -> List[Floats]:
+    """Quantiles along the last axis of (n,) or (k, n) rows that are sorted, interpolated linearly.
 
-    >>> [float(q) for q in quantiles(np.array([0.0, 1.0, 2.0]), [0.5, 0.75])]
+    >>> [float(q) for q in quantiles(np.array([0.0, 1.0, 2.0]), (0.5, 0.75))]
     [1.0, 1.5]
     """
-    last = rows.shape[-1] - 1
-    found = []
-    for q in at:
-        low = int(np.floor(q * last))
-        high = min(low + 1, last)
-        part = q * last - low
-        found.append(rows[..., low] * (1 - part) + rows[..., high] * part)
-    return found
+    low, high, rest, part = _between(rows.shape[-1], at)
+    found = rows.take(low, axis=-1) * rest + rows.take(high, axis=-1) * part
+    return list(np.ascontiguousarray(found.T))
+
+
+@functools.lru_cache(maxsize=1024)
+def _between(n: int, at: Tuple[float, ...]) -> Tuple[Indices, Indices, Floats, Floats]:
+    """Of n sorted values, between which two quantiles lie, and the parts of these."""
+    place = np.array(at) * (n - 1)
+    low = np.floor(place).astype(np.int64)
+    return low, np.minimum(low + 1, n - 1), 1 - (place - low), place - low
 
 
 def median(values: Floats) -> float:
@@ -116,9 +120,7 @@ def block_levels(series: Series) -> BlockLevels:
 
 
 def _block_quantiles(rows: Floats) -> Tuple[Floats, ...]:
-    ordered = np.sort(rows, axis=1)
-    last = np.ascontiguousarray(ordered[:, -1])
-    return (*quantiles(ordered, (0.25, 0.5, 0.75)), last)
+    return tuple(quantiles(np.sort(rows, axis=1), (0.25, 0.5, 0.75, 1.0)))
 
 
 def medians(rows: Floats) -> Tuple[Floats]:

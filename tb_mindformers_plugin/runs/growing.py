@@ -91,6 +91,7 @@ class Kept:
     def __init__(self, before: Optional[Kept] = None) -> None:
         self.origin: object = object() if before is None else before.origin
         self._known: Dict[Hashable, Tuple[int, Any]] = {} if before is None else dict(before._known)
+        self._nbytes: Optional[int] = None  # where that was added up since something was added
 
     def extended(self, name: Hashable, count: int, extend: Callable[[Optional[State], int], State]) -> State:
         """Returns what goes by a name, of the first `count` points.
@@ -104,14 +105,17 @@ class Kept:
         known = self._known.get(name)
         if known is None or known[0] > count:
             known = count, extend(None, 0)
-            self._known[name] = known
+            self._known[name], self._nbytes = known, None
         elif known[0] < count:
             known = count, extend(known[1], known[0])
-            self._known[name] = known
+            self._known[name], self._nbytes = known, None
         state: State = known[1]
         return state
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays in it."""
-        return sum(getattr(state, "nbytes", 0) for _, state in list(self._known.values()))
+        found = self._nbytes
+        if found is None:
+            found = self._nbytes = sum(getattr(state, "nbytes", 0) for _, state in list(self._known.values()))
+        return found

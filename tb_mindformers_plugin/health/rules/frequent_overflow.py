@@ -97,13 +97,13 @@ def _overflows(run: RunSeries, p: Parameters) -> Optional[_Overflows]:
     curve, scale = run.finite("overflow"), run.finite("loss_scale")
     if curve is not None:
         at = places(curve, is_positive)
-        if _too_few(at, np.ones(len(at)), p):
+        if not len(at) or _too_few(at, np.ones(len(at)), p):
             return None
         return _Overflows(curve, (curve.value > 0).astype(float), np.ones(len(curve)))
     if scale is None or len(scale) < 2 or scale.positive is not scale:
         return None
     at = places(scale, goes_down, before=1)
-    if _too_few(at, np.rint(np.log2(scale.values_of(at - 1)) - np.log2(scale.values_of(at))), p):
+    if not len(at) or _too_few(at, np.rint(np.log2(scale.values_of(at - 1)) - np.log2(scale.values_of(at))), p):
         return None
     levels = np.log2(scale.value)
     steps = np.diff(scale.step, prepend=scale.step[:1] - 1).astype(float)
@@ -116,7 +116,7 @@ def _too_few(at: Indices, lost: Floats, p: Parameters) -> bool:
     """Whether no so many points in a row have lost enough, whatever else is asked for."""
     total = np.concatenate([[0.0], np.cumsum(lost)])
     here = total[1:] - total[np.searchsorted(at, at - p.points + 1)]
-    return float(here.max(initial=0.0)) < p.part * p.points * (1 - 1e-9) or not len(at)
+    return float(here.max()) < p.part * p.points * (1 - 1e-9)
 
 
 def _settled(run: RunSeries, curve: Series) -> Optional[int]:

@@ -141,7 +141,7 @@ def _looked(kept: Series, known: Optional[_Looked], count: int, p: Parameters) -
     if plan is None:
         return known
     c = _autocorrelation(_clipped(_rows(kept, plan), plan))
-    found, chunks = _peaks(c, plan.size, plan.first, plan.count, p), dict(known.chunks)
+    found, chunks = _peaks(c, plan.chunks, p), dict(known.chunks)
     for size, whole in plan.whole.items():
         # Of whole chunks in a row the mean of 2, 4, 8, …
         before = chunks.get(size, c[:0])
@@ -160,11 +160,38 @@ def _means(c: Floats, before: int, size: int, p: Parameters) -> Tuple[_Stretch, 
             level = c[first * wide : stop * wide]
             for _ in range(wide.bit_length() - 1):
                 level = (level[::2] + level[1::2]) / 2
-            begins = np.arange(first, stop) * wide * _CHUNK
-            bins = np.full(stop - first, wide * _CHUNK)
-            found += _peaks(level, np.full(stop - first, size), begins, bins, p)
+            chunks = np.arange(first, stop)
+            found += _peaks(level, _Chunks(0 * chunks + size, chunks * wide * _CHUNK, 0 * chunks + wide * _CHUNK), p)
         wide *= 2
     return found
+
+
+@dataclasses.dataclass(frozen=True)
+class _Chunks:
+    """Chunks of bins.
+
+    Attributes:
+      size: (r,) points of a bin.
+      first: (r,) first bin.
+      count: (r,) bins.
+    """
+
+    size: Indices
+    first: Indices
+    count: Indices
+
+    @functools.cached_property
+    def contrast(self) -> Floats:
+        """(r,) the least height of a peak over the valley before: the first chunk is looked at once.
+
+        Of many chunks one will look as if.
+        """
+        return np.where(self.first == 0, 7.0, 10.0) / np.sqrt(self.count)
+
+    @functools.cached_property
+    def least(self) -> Floats:
+        """(r,) the least height of a peak."""
+        return 4 / np.sqrt(self.count)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,9 +206,7 @@ class _Plan:
       beyond: (r, 16) infinite where there is none, else 0.
       here: (r, 512) 1 where there is a bin, else 0.
       middle: (r,) half as many as there are blocks.
-      size: (r,) points of a bin.
-      first: (r,) the chunk's first bin.
-      count: (r,) bins that are there.
+      chunks: which they are.
       whole: size of the bins -> those of the chunks that are whole, and no later than the 64th.
     """
 
@@ -192,9 +217,7 @@ class _Plan:
     beyond: Floats
     here: Floats
     middle: Indices
-    size: Indices
-    first: Indices
-    count: Indices
+    chunks: _Chunks
     whole: Mapping[int, Sequence[int]]
 
 
@@ -233,9 +256,7 @@ def _plan(before: int, points: int) -> Optional[_Plan]:
         beyond=np.where(index < 0, np.inf, 0.0),
         here=np.repeat((index >= 0).astype(np.float64), _HOP, axis=1),
         middle=(count // _HOP - 1) // 2,
-        size=size,
-        first=first,
-        count=count,
+        chunks=_Chunks(size, first, count),
         whole={size: [row for other, row in early if other == size] for size, _ in early},
     )
 
@@ -275,7 +296,7 @@ def _clipped(rows: Floats, plan: _Plan) -> Floats:
     limit = parts[np.arange(len(rows)), plan.middle][:, None] / _HOP * (4 / 0.8)
     clipped = np.minimum(rows, limit, out=rows)
     np.maximum(clipped, -limit, out=clipped)
-    clipped -= (np.add.reduce(clipped, axis=1) / plan.count)[:, None]
+    clipped -= (np.add.reduce(clipped, axis=1) / plan.chunks.count)[:, None]
     clipped *= plan.here
     return clipped
 
@@ -288,19 +309,15 @@ def _autocorrelation(rows: Floats) -> Floats:
     return full / full[:, :1]
 
 
-def _peaks(c: Floats, size: Indices, first: Indices, count: Indices, p: Parameters) -> Tuple[_Stretch, ...]:
+def _peaks(c: Floats, chunks: _Chunks, p: Parameters) -> Tuple[_Stretch, ...]:
     """Of rows of autocorrelations those with a peak that counts, and the lag of the highest in each."""
-    # The first chunk is looked at once; of many chunks one will look as if.
-    root = np.sqrt(count)
-    contrast, least = (
-        np.maximum(p.contrast, np.where(first == 0, 7.0, 10.0) / root),
-        np.maximum(p.correlation, 4 / root),
-    )
-    highest = c[:, _SHORTEST : _HOP + 1].max(axis=1)
-    rows = np.flatnonzero((highest > least) & (highest - c[:, 2:_HOP].min(axis=1) > contrast))
+    contrast, least = np.maximum(p.contrast, chunks.contrast), np.maximum(p.correlation, chunks.least)
+    highest = np.maximum.reduce(c[:, _SHORTEST : _HOP + 1], axis=1)
+    valley = np.minimum.reduce(c[:, 2:_HOP], axis=1)
+    rows = ((highest > least) & (highest - valley > contrast)).nonzero()[0]
     if not len(rows):
         return ()
-    c, size, first, count = c[rows], size[rows], first[rows] + _HOP, count[rows]
+    c, size, first, count = c[rows], chunks.size[rows], chunks.first[rows] + _HOP, chunks.count[rows]
     lags = np.arange(_SHORTEST, _HOP + 1)
     here = c[:, _SHORTEST : _HOP + 1]
     valley = np.minimum.accumulate(c[:, 2:_HOP], axis=1)[:, _SHORTEST - 3 :]

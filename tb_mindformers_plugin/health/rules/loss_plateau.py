@@ -222,7 +222,8 @@ def _standing(loss: Series, lr: Optional[Series], flat: Sequence[_Flat]) -> Iter
         if stop > before:
             peak, before = max(peak, highest(lr, before, stop)), stop
         if not stop or float(lr.stored[stop - 1]) >= 0.1 * peak:
-            yield stretch, first < stop and lowest(lr, first, stop) >= 0.9 * peak
+            high = first < stop and float(lr.stored[first]) >= 0.9 * peak
+            yield stretch, high and lowest(lr, first, stop) >= 0.9 * peak
 
 
 def _steady(loss: Series, lr: Optional[Series], stretch: _Flat) -> bool:

@@ -32,7 +32,7 @@ from tb_mindformers_plugin.health.robust import (
     ratio_loss,
     warmup_end,
 )
-from tb_mindformers_plugin.health.series import Floats, Mask, RunSeries, Series
+from tb_mindformers_plugin.health.series import Floats, Indices, RunSeries, Series
 from tb_mindformers_plugin.language import number, percent
 
 _ADVICE = {
@@ -82,14 +82,14 @@ def loss_rising(run: RunSeries, parameters: Parameters = Parameters()) -> list[F
     y = levels.median
     start = -(-warmup_end(run, loss) // BLOCK)
     windows: list[Tuple[int, int]] = []
-    size, level, sigma = 1, y, levels.sigma
+    size, level = 1, y
     while len(level) >= _NEIGHBOURS:
-        for i in np.flatnonzero(_rises(level, sigma, size * BLOCK, parameters)).tolist():
+        for i in _rises(level, levels.sigma, size, parameters).tolist():
             first, stop = i * size, (i + _NEIGHBOURS) * size
             if first >= start and not _lr_rises(run, loss, first, stop):
                 windows.append((stop, (i + int(np.argmin(level[i : i + 3]))) * size))
         size *= 2
-        level, sigma = pair_means(level), pair_means(sigma)
+        level = pair_means(level)
     found: list[Tuple[int, int]] = []
     for stop, first in sorted(windows):
         if found and first <= found[-1][1]:
@@ -99,22 +99,22 @@ def loss_rising(run: RunSeries, parameters: Parameters = Parameters()) -> list[F
     return [_finding(run, loss, y, first, stop, parameters) for first, stop in found]
 
 
-def _rises(level: Floats, sigma: Floats, size: int, p: Parameters) -> Mask:
-    """(k - 7,) whether the 8 neighbours from each block on rise."""
+def _rises(level: Floats, sigma: Floats, size: int, p: Parameters) -> Indices:
+    """The first of each 8 neighbours that rise, of the levels of `size` blocks each; sigma is of the blocks."""
     three = level[:-2] + level[1:-1] + level[2:]
     start, end = three[: 3 - _NEIGHBOURS] / 3, three[_NEIGHBOURS - 3 :] / 3
-    rises = end - start > p.rise * start
-    if not rises.any():
-        return rises
+    at = (end - start > p.rise * start).nonzero()[0]
+    if not len(at):
+        return at
+    for _ in range(size.bit_length() - 1):
+        sigma = pair_means(sigma)
     windows = np.lib.stride_tricks.sliding_window_view(level, _NEIGHBOURS)
-    noise = np.lib.stride_tricks.sliding_window_view(sigma, _NEIGHBOURS).mean(axis=1)
-    error = 2 * 1.25 * math.sqrt(2 / 3) * noise / math.sqrt(size)
-    rises &= end - start > p.errors * error
-    so_far = (np.arange(len(windows)) + _NEIGHBOURS) * size
-    rises &= _NEIGHBOURS * size >= p.part * so_far
-    at = np.flatnonzero(rises)
-    rises[at] = agreement(windows[at]) >= p.agreement
-    return rises
+    noise = np.lib.stride_tricks.sliding_window_view(sigma, _NEIGHBOURS)[at].mean(axis=1)
+    error = 2 * 1.25 * math.sqrt(2 / 3) * noise / math.sqrt(size * BLOCK)
+    so_far = (at + _NEIGHBOURS) * size * BLOCK
+    rises = (end[at] - start[at] > p.errors * error) & (_NEIGHBOURS * size * BLOCK >= p.part * so_far)
+    at = at[rises]
+    return at[agreement(windows[at]) >= p.agreement]
 
 
 def _lr_rises(run: RunSeries, loss: Series, first: int, stop: int) -> bool:

@@ -77,7 +77,7 @@ def lr_schedule_mismatch(run: RunSeries, parameters: Parameters = Parameters()) 
     [('warning', 350)]
     """
     lr = run.finite("lr")
-    if lr is None or len(lr) < 3 or len(places(lr, _is_negative)):
+    if lr is None or len(lr) < 3 or (lr.stored[places(lr, _is_none)] < 0).any():
         return []
     started = run.manifest.resumed_from or 0
     newest = lr.cut(lr.at_or_after(started + 1)) if started else lr
@@ -184,12 +184,8 @@ def _longer(known: _Off, settled: int, off: Callable[[int, int], Indices]) -> _O
     return _Off(settled, known.at.longer((off(known.points, settled),)))
 
 
-def _is_negative(value: Floats) -> Mask:
-    return value < 0
-
-
-def _is_zero(value: Floats) -> Mask:
-    return value == 0
+def _is_none(value: Floats) -> Mask:
+    return value <= 0
 
 
 def _stops(value: Floats) -> Mask:
@@ -205,8 +201,10 @@ def _undeclared(run: RunSeries, lr: Series, p: Parameters) -> list[Finding]:
     warm = len(lr) if warm is None else warm
     found = _zeros(lr, warm, p)
     at = _jumps(lr, warm, p)
+    if not len(at):
+        return found
     at = at[~near_joins(run, lr, at, 0, 1)]
-    ratios = lr.value[at] / np.maximum(lr.value[at - 1], 1e-300) if len(at) else np.empty(0)
+    ratios = lr.values_of(at) / np.maximum(lr.values_of(at - 1), 1e-300)
     for k, i in enumerate(at.tolist()):
         severity = _judge(lr, at, ratios, k)
         if severity is None:
@@ -281,7 +279,8 @@ def _is_flat(v: Floats) -> bool:
 
 
 def _zeros(lr: Series, warm: int, p: Parameters) -> list[Finding]:
-    zero = places(lr, _is_zero)
+    """Of a learning rate that is nowhere negative."""
+    zero = places(lr, _is_none)
     if len(zero) == len(lr):
         return []
     for first, last in groups(zero[zero >= warm]):
