@@ -32,6 +32,8 @@ NO_RECORD = "no record begins here"
 _SEARCH = 1 << 19
 # Lengths below this are found all at once, and have their CRC in a table.
 _SHORT = 1 << 16
+# No event is as long: protobuf writes no message of 2 GB.
+_TOO_LONG = 1 << 31
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,11 +174,17 @@ def _short_headers(buffer: Bytes) -> tuple[Positions, Positions]:
     last = len(buffer) - HEADER
     for begin in range(0, last + 1, _SEARCH):
         chunk = buffer[begin : begin + _SEARCH + HEADER - 1]
+        if not chunk.any():
+            continue  # as a file may end in after a power cut; no CRC is 0 there
         count = len(chunk) - HEADER + 1
         # Six zero bytes end such a length: rare enough to look only there.
         zero = chunk[2:] == 0
         pair = zero[:-1] & zero[1:]
-        candidates = np.flatnonzero(pair[:count] & pair[2 : count + 2] & pair[4 : count + 4])
+        places = pair[:count] & pair[2 : count + 2] & pair[4 : count + 4]
+        if np.count_nonzero(places) > count // 8:
+            # Zeros again. No length below `_SHORT` has the CRC 0.
+            places &= ~(pair[6 : count + 6] & pair[8 : count + 8])
+        candidates = np.flatnonzero(places)
         length = short_lengths(chunk, candidates)
         agrees = length >= 0
         found.append(candidates[agrees] + begin)
@@ -200,7 +208,8 @@ def length_at(buffer: Bytes, position: int) -> Optional[int]:
     head = buffer[position : position + HEADER]
     if len(head) < HEADER or not payloads_sound(head, np.zeros(1, np.int64), np.full(1, 8))[0]:
         return None
-    return int.from_bytes(head[:8].tobytes(), "little")
+    length = int.from_bytes(head[:8].tobytes(), "little")
+    return length if length < _TOO_LONG else None
 
 
 def _nextlength_at(buffer: Bytes, position: int, limit: int) -> int:
@@ -212,11 +221,16 @@ def _nextlength_at(buffer: Bytes, position: int, limit: int) -> int:
     last = len(buffer) - HEADER
     while position < min(limit, last + 1):
         chunk = buffer[position : min(position + _SEARCH, limit) + HEADER - 1]
-        # The upper half of any length that a file can hold is zero.
-        zero = chunk[4:] == 0
-        pair = zero[:-1] & zero[1:]
         count = len(chunk) - HEADER + 1
-        candidates = np.flatnonzero(pair[:count] & pair[2 : count + 2])
+        if not chunk.any():
+            position += count
+            continue
+        # The upper half of any length that an event can have is zero.
+        zero = chunk == 0
+        pair = zero[:-1] & zero[1:]
+        upper = pair[4 : count + 4] & pair[6 : count + 6]
+        blank = pair[:count] & pair[2 : count + 2] & pair[8 : count + 8] & pair[10 : count + 10]
+        candidates = np.flatnonzero(upper & (chunk[3 : count + 3] < _TOO_LONG >> 24) & ~blank)
         hits = candidates[payloads_sound(chunk, candidates, np.full(len(candidates), 8))]
         if len(hits):
             return min(limit, position + int(hits[0]))

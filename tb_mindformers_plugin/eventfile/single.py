@@ -130,6 +130,7 @@ def _read_plain(index: int, payload: bytes, read: SinglesRead) -> bool:
     step = 0
     if template.step is not None:
         step, _ = wire.varint(payload, template.step[0], len(payload))
+        step &= 2**64 - 1  # what a tenth byte may say beyond is dropped, as protobuf does
         step -= (step >> 63) << 64  # negative steps are two's complement
     if math.isfinite(wall):
         read.last_wall = max(read.last_wall, wall)

@@ -88,7 +88,7 @@ def segment(
     repeated = position[written_again]
     kept = position[~written_again]
     steps = step[kept]
-    backwards = np.flatnonzero(np.diff(steps) < 0) + 1
+    backwards = np.flatnonzero(steps[1:] < steps[:-1]) + 1  # a difference of two steps may overflow
     if len(backwards) > _MOST_STRETCHES:
         return _by_step(step, position)
 

@@ -102,7 +102,8 @@ def _strand(columns: Sequence[Optional[Column]], restarts: Sequence[Optional[int
     points = _points(columns)
     whole = joined_columns(parts)
     found = segment(whole.step, list(itertools.accumulate(points, initial=0))[:-1], restarts)
-    every = len(found.current) == len(whole)
+    # Every point in the order of writing; points in no order may be the curve as a whole, too.
+    every = len(found.current) == len(whole) and bool((whole.step[1:] > whole.step[:-1]).all())
     curve = whole if every else whole.picked(found.current)
     rest = [*found.superseded, *[indices for indices in (found.repeated, found.stray) if len(indices)]]
     return _Strand(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Iterator, Optional
 
 import numpy as np
@@ -138,7 +139,9 @@ def _seconds_per_step(curve: Optional[Segment]) -> Optional[float]:
         return None
     steps, seconds = np.diff(curve.step[-_RECENT:]), np.diff(curve.wall[-_RECENT:])
     usable = (steps > 0) & (seconds > 0) & np.isfinite(seconds)
-    return float(np.median(seconds[usable] / steps[usable])) if usable.any() else None
+    with np.errstate(over="ignore"):  # a clock may be as wrong as numbers go
+        median = float(np.median(seconds[usable] / steps[usable])) if usable.any() else math.inf
+    return median if math.isfinite(median) else None
 
 
 def _notes(contents: RunContents) -> list[Text]:

@@ -64,8 +64,9 @@ def window(
         return _points(x, value, smoothed, None)
     low = float(x[0]) if start is None else start
     high = float(x[-1]) if stop is None else stop
-    first = max(0, _place(x, low) - 1)
-    last = min(len(x), _place(x, high, after=True) + 1)
+    # Without a bound it is the curve's own end, which a whole number beyond 2^53 is not as a float.
+    first = 0 if start is None else max(0, _place(x, low) - 1)
+    last = len(x) if stop is None else min(len(x), _place(x, high, after=True) + 1)
     if last - first <= buckets:
         part = slice(first, last)
         return _points(x[part], value[part], None if smoothed is None else smoothed[part], None)
@@ -78,7 +79,7 @@ def window(
         edges = _edges(low, high, buckets)
     places = np.searchsorted(x, _as(x, edges))
     # Whole buckets and a neighbour; and what lies at or below 0, which is before any edge of a logarithmic axis.
-    first, last = min(first, max(0, int(places[0]) - 1)), min(len(x), int(places[-1]) + 1)
+    first, last = min(first, max(0, int(places[0]) - 1)), max(last, min(len(x), int(places[-1]) + 1))
     part = slice(first, last)
     starts = np.unique(np.concatenate([[first], places, [last - 1 if places[-1] < last else last]]))
     starts = starts[(starts >= first) & (starts < last)] - first
@@ -93,7 +94,8 @@ def _edges(low: float, high: float, buckets: int) -> Floats:
     # Divided first: the span of what is at both ends of the numbers is none of them.
     width = _width(max(high / (buckets - 4) - low / (buckets - 4), finest))
     count = math.floor(high / width) - math.floor(low / width) + 2
-    edges: Floats = (math.floor(low / width) + np.arange(count, dtype=np.float64)) * width
+    with np.errstate(over="ignore"):  # the last edge of all is beyond all numbers
+        edges: Floats = (math.floor(low / width) + np.arange(count, dtype=np.float64)) * width
     return edges
 
 
@@ -112,8 +114,9 @@ def _as(x: npt.NDArray[Any], positions: Floats) -> npt.NDArray[Any]:
     if x.dtype.kind != "i":
         return positions
     limits = np.iinfo(x.dtype)
-    # The largest float64 below 2^63; beyond it a comparison must still be right.
-    return np.ceil(np.clip(positions, float(limits.min), np.nextafter(float(limits.max), 0))).astype(x.dtype)
+    beyond = float(limits.max)  # 2^63; the largest float64 below it is far below the largest whole number
+    whole = np.ceil(np.clip(positions, float(limits.min), np.nextafter(beyond, 0))).astype(x.dtype)
+    return np.where(positions >= beyond, limits.max, whole)
 
 
 def _width(least: float) -> float:

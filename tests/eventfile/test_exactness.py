@@ -168,6 +168,23 @@ def test_tag_that_is_not_utf8(tmp_path):
         assert len(chunk.problems) == 1
 
 
+@pytest.mark.parametrize("count", [1, 50])
+@pytest.mark.parametrize(
+    ("varint", "step"),
+    [(b"\x81\x80\x00", 1), (b"\xff" * 9 + b"\x01", -1), (b"\xff" * 9 + b"\x7f", -1), (b"\x80" * 9 + b"\x02", 0)],
+)
+def test_steps_written_in_more_bits_than_there_are(tmp_path, varint, step, count):
+    for tag in (b"ab", b"\xff\xfe"):
+        value = b"\x0a\x02" + tag + b"\x15" + struct.pack("<f", 2.0)
+        payload = b"\x10" + varint + b"\x2a" + bytes([len(value) + 2]) + b"\x0a" + bytes([len(value)]) + value
+        path = tmp_path / "x.tfevents"
+        path.write_bytes(event_bytes.record(payload) * count)
+        (column,) = EventFile(str(path)).read().columns.values()
+        assert column.step.tolist() == [step] * count
+        if tag == b"ab":
+            assert event_pb2.Event.FromString(payload).step == step
+
+
 def test_large_records_without_scalars_are_passed_over(tmp_path, monkeypatch):
     large = event_pb2.Event(step=1, graph_def=bytes(200_000))
     image = event_pb2.Event(

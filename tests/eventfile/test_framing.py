@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import random
+import struct
 
 import event_bytes
 import numpy as np
 import pytest
+from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
 from tb_mindformers_plugin.eventfile import framing
+from tb_mindformers_plugin.eventfile.framing import HEADER
 
 PAYLOADS = [random.Random(i).randbytes(n) for i, n in enumerate([24, 0, 30, 31, 30, 300, 30, 5])]
 RECORDS = [event_bytes.record(payload) for payload in PAYLOADS]
@@ -107,3 +110,40 @@ def test_zeros_are_no_records():
     payloads, frames = scan(RECORDS[0] + bytes(100_000) + RECORDS[2])
     assert payloads == [PAYLOADS[0], PAYLOADS[2]]
     assert [(d.start, d.stop) for d in frames.damage] == [(len(RECORDS[0]), len(RECORDS[0]) + 100_000)]
+
+
+def head(length):
+    """What begins a record of this length, with its right checksum."""
+    header = struct.pack("<Q", length)
+    return header + struct.pack("<I", masked_crc32c(header))
+
+
+@pytest.mark.parametrize("length", [2**31, 2**32, 2**60, 2**63 - 1, 2**63, 2**64 - 16, 2**64 - 1])
+def test_a_length_that_no_event_has(length):
+    """Its checksum is right, and protobuf writes no message of 2 GB."""
+    claimed = head(length)
+    payloads, frames = scan(RECORDS[0] + claimed + RECORDS[2])
+    assert payloads == [PAYLOADS[0], PAYLOADS[2]]
+    assert [(d.start, d.stop) for d in frames.damage] == [(len(RECORDS[0]), len(RECORDS[0]) + HEADER)]
+    # Nothing behind it is waited for, and what is not there yet is found when it comes.
+    payloads, frames = scan(RECORDS[0] + claimed)
+    assert payloads == [PAYLOADS[0]]
+    assert len(RECORDS[0]) < frames.end <= len(RECORDS[0] + claimed)
+
+
+@pytest.mark.parametrize("length", [2**30, 233_286_277])  # of the latter the masked checksum is 0
+def test_a_long_record_behind_zeros_is_waited_for(length):
+    begin = bytes(1000) + head(length) + bytes(1000)
+    _, frames = scan(RECORDS[0] + begin)
+    assert frames.end == len(RECORDS[0]) + 1000
+    assert [(d.start, d.stop) for d in frames.damage] == [(len(RECORDS[0]), frames.end)]
+
+
+def test_zeros_are_not_looked_at_one_by_one(monkeypatch):
+    """A file may end in hundreds of MB of them after a power cut."""
+    looked_at = []
+    real = framing.rows
+    monkeypatch.setattr(framing, "rows", lambda b, s, w: looked_at.append(len(s)) or real(b, s, w))
+    pages = RECORDS[0] + b"".join(bytes(60_000) + b"?" for _ in range(20)) + bytes(10_000_000) + RECORDS[2]
+    assert scan(pages)[0] == [PAYLOADS[0], PAYLOADS[2]]
+    assert sum(looked_at) < 2000

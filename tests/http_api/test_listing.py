@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from types import SimpleNamespace
 
@@ -39,6 +40,18 @@ def get(tmp_path):
         return answer.status_code, json.loads(answer.get_data(as_text=True))
 
     return ask
+
+
+@pytest.mark.parametrize("wall", [1.7e308, -1.7e308, math.inf, math.nan, 5e-324])
+def test_a_clock_that_is_as_wrong_as_numbers_go(get, tmp_path, wall):
+    """One run's clock must not cost the others their listing."""
+    with HealthWriter(tmp_path / "odd") as writer:
+        for step in range(1, 100):
+            writer.log(step, loss=1.0, wall_time=wall if step % 2 else 0.0)
+    status, answer = get()
+    assert status == 200
+    assert run(answer, "odd")["roles"]["loss"]["points"] == 99
+    assert run(answer, "lost")["verdict"] == "critical"
 
 
 def run(answer, name):

@@ -92,6 +92,13 @@ def test_steps_in_no_order(monkeypatch):
     assert sorted(found.repeated.tolist()) == [0, 1]
 
 
+def test_steps_as_far_apart_as_numbers_go():
+    low, high = -(2**63), 2**63 - 1
+    found, current = cut([high, low, 5, high, low, 6])
+    assert current == [low, 6]
+    assert [len(s) for s in found.superseded] == [1, 3]
+
+
 def test_no_points():
     assert cut([])[1] == []
 

@@ -243,6 +243,15 @@ def test_ranks_are_one_job(tmp_path):
     assert len(store.load(["job/rank_2"])["job/rank_2"].current("lr")) == 5
 
 
+def test_points_in_no_order_of_which_none_is_superseded(tmp_path):
+    """A log that was sorted the other way round, or merged from two: more steps backwards than restarts can explain."""
+    steps = [step for pair in zip(range(1, 6000, 2), range(0, 6000, 2)) for step in pair]
+    write(tmp_path / "run", steps)
+    (curve,) = open_logdir(str(tmp_path)).load(["run"])["run"].segments("loss")
+    assert curve.step.tolist() == list(range(6000))
+    assert curve.value.tolist() == curve.step.tolist()
+
+
 def test_steps_that_overflowed_32_bits(tmp_path):
     true = np.arange(2_000_000_000, 2_300_000_000, 50_000_000)
     wrapped = true.astype(np.int32).astype(np.int64)

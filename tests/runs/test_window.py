@@ -145,6 +145,23 @@ def test_extremes_counts_and_positions_are_exact(data):
     assert again.maximum.tobytes() == found.maximum.tobytes()
 
 
+@pytest.mark.parametrize("first", [2**63 - 3000, 2**62 + 1, 2**53 + 1, -(2**63)])
+@pytest.mark.parametrize("log", [False, True])
+def test_steps_that_no_float_tells_apart(first, log):
+    x = first + np.arange(3000)
+    value = np.zeros(3000, np.float32)
+    value[[0, 1, 1234, 2998, 2999]] = [5, 7, 11, 13, 17]
+    everything = window(x, value, None, None, None, 3000, log)
+    assert everything.raw
+    assert everything.last.tolist() == value.tolist()
+    found = window(x, value, None, None, None, 1000, log)
+    assert len(found.x) <= 1000
+    assert (found.maximum.max(), found.last[-1]) == (17, 17)
+    assert found.x[-1] == float(x[-1])
+    few = window(x[-5:], value[-5:], None, None, None, 8, log)
+    assert few.last.tolist() == value[-5:].tolist()
+
+
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e12])
 def test_any_scale_of_x(scale):
     x = (1.7e9 if scale == 1.0 else 0) + np.arange(10_000) * scale
