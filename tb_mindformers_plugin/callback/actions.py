@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
+import re
 from typing import Any, Mapping, Optional, Union
 
 from tb_mindformers_plugin.health.finding import SEVERITIES, Finding
@@ -14,6 +15,8 @@ STOPPING = ("critical", "warning")
 
 # A learning rate that is this close to its floor is at it.
 _LEAST_REDUCTION = 0.99
+
+_EXPONENT = re.compile(r"([-+]?\d+)\.?(\d*)[eE]([-+]?)(\d+)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,8 +117,22 @@ def at_least(severity: str, least: str) -> bool:
 
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"reduce_lr: {name} must be a number, got {value!r} ({type(value).__name__})")
+        said = f"{value!r} ({type(value).__name__}){exponent_hint(value)}"
+        raise TypeError(f"reduce_lr: {name} must be a number, got {said}")
     return float(value)
+
+
+def exponent_hint(value: Any) -> str:
+    """Returns what to write in YAML, which takes 1e-6 for text; "" where `value` is no such text.
+
+    >>> exponent_hint("1e-6")
+    ': YAML takes 1e-6 for text, write 1.0e-6'
+    """
+    found = _EXPONENT.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return ""
+    whole, part, sign, exponent = found.groups()
+    return f": YAML takes {value} for text, write {whole}.{part or 0}e{sign or '+'}{exponent}"
 
 
 def _check(name: str, value: Any, allowed: str, holds: bool) -> None:

@@ -174,8 +174,10 @@ class TrainingHealthCallback(Callback):  # type: ignore[misc]
 
     def on_train_begin(self, run_context: Any) -> None:
         """Opens the event file and writes the manifest."""
-        self._finish(None)  # A training before that ended without a word.
         cb_params = run_context.original_args()
+        if self._session is not None and self._session.cb_params is cb_params:
+            return  # twice in one list of callbacks
+        self._finish(None)  # A training before that ended without a word.
         control = checked_control(self._settings, cb_params) if self._settings.acts else None
         try:
             self._complaints, self._ended = Complaints(), None

@@ -81,6 +81,8 @@ class TrainingSession:
         previous: Optional[Continuation],
         control: Optional[LearningRateControl] = None,
     ) -> None:
+        #: Of the training that this is about.
+        self.cb_params = cb_params
         self._settings = settings
         self._complaints = Complaints()
         optimizer = train_cell.find_optimizer(cb_params)

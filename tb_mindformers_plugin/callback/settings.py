@@ -9,7 +9,7 @@ import numbers
 import os
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
-from tb_mindformers_plugin.callback.actions import ReduceLr, checked_reduce_lr, checked_stop_on
+from tb_mindformers_plugin.callback.actions import ReduceLr, checked_reduce_lr, checked_stop_on, exponent_hint
 from tb_mindformers_plugin.health.parameters import ParameterError, Parameters, changed, changes_in, read_rules
 
 
@@ -120,6 +120,8 @@ def _whole(name: str, value: Any, least: int = 1) -> int:
         raise TypeError(f"{name} must be a whole number >= {least}, got {value!r} ({type(value).__name__})")
     if value < least:
         raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+    if value >= 2**63:  # as far as event files count
+        raise ValueError(f"{name} must be a whole number below 2**63, got {value!r}")
     return int(value)
 
 
@@ -140,7 +142,7 @@ def _patterns(name: str, value: Any) -> tuple[str, ...]:
 
 def _real(name: str, value: Any, allowed: str, holds: Callable[[float], bool]) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be {allowed}, got {value!r} ({type(value).__name__})")
+        raise TypeError(f"{name} must be {allowed}, got {value!r} ({type(value).__name__}){exponent_hint(value)}")
     if not holds(float(value)):
         raise ValueError(f"{name} must be {allowed}, got {value!r}")
     return float(value)

@@ -38,6 +38,7 @@ WRONG = [
     ("tokens_per_step", 0, ValueError),
     ("tokens_per_step", 1.5, TypeError),
     ("tokens_per_step", True, TypeError),
+    ("tokens_per_step", 2**63, ValueError),
     ("total_steps", 0, ValueError),
     ("total_steps", -5, ValueError),
     ("total_steps", "1000", TypeError),
@@ -48,6 +49,7 @@ WRONG = [
     ("on_alert", "print", TypeError),
     ("resume_from", -1, ValueError),
     ("resume_from", 1.5, TypeError),
+    ("resume_from", 2**63, ValueError),
     ("all_ranks", 1, TypeError),
     ("mean_loss", "yes", TypeError),
     ("histogram_every", 0, ValueError),
@@ -86,6 +88,23 @@ def test_wrong_argument_raises_and_is_named(name, value, error):
     assert name in str(caught.value)
     shown = next(iter(value.values())) if isinstance(value, dict) and 1 not in value else value
     assert isinstance(value, dict) or repr(shown) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            {"ema_decay": "9e-1"},
+            "ema_decay must be in [0, 1), got '9e-1' (str): YAML takes 9e-1 for text, write 9.0e-1",
+        ),
+        ({"flush_seconds": "1.5E1"}, "for text, write 1.5e+1"),
+        ({"reduce_lr": {"floor": "1e-6"}}, "reduce_lr: floor must be a number, got '1e-6' (str): YAML takes 1e-6 for"),
+    ],
+)
+def test_numbers_that_yaml_takes_for_text(arguments, words):
+    with pytest.raises(TypeError) as caught:
+        TrainingHealthCallback("logs", **arguments)
+    assert words in str(caught.value)
 
 
 def test_hparams_error_names_the_key():

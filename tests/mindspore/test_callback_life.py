@@ -88,6 +88,15 @@ def test_failed_step_is_not_mistaken_for_a_done_one(tmp_path):
     assert ends(run)[0]["step"] == 5
 
 
+def test_the_same_callback_twice_in_one_list_counts_once(tmp_path):
+    callback = TrainingHealthCallback(tmp_path, log_every=4)
+    train_regression([callback, callback], steps=10)
+    run = read_run(tmp_path)
+    assert run.steps() == [1, 4, 8, 10]
+    assert ends(run) == [{"step": 10, "status": "completed"}]
+    assert len(run.manifests) == 1
+
+
 def test_without_a_with_around_on_train_end_ends_it_all(tmp_path):
     callback = TrainingHealthCallback(tmp_path, log_every=2)
     by_hand = HandDriven(callback)
