@@ -1,24 +1,19 @@
 import { render as mount } from "preact";
-import uPlotSheet from "uplot/dist/uPlot.min.css?inline";
 import { Address } from "./address";
 import { createApi, routesBase } from "./api";
-import charts from "./charts.css?inline";
-import compare from "./compare.css?inline";
 import { App } from "./components/App";
 import { listenToHost } from "./host";
 import { preferredLanguage } from "./language";
-import roles from "./roles.css?inline";
 import { Session } from "./session";
-import sheet from "./style.css?inline";
+import sheet from "./styles/index.css?inline";
 import { watchHostTheme } from "./theme";
-import values from "./values.css?inline";
 
 /** TensorBoard's page imports this module into an empty frame and calls this. */
 export function render(): void {
   // Through a variable, or the bundler takes the relative URL for a file of its own.
   const here = import.meta.url;
   const style = document.createElement("style");
-  style.textContent = `${uPlotSheet}\n${sheet}\n${charts}\n${compare}\n${roles}\n${values}`;
+  style.textContent = sheet;
   document.head.append(style);
   const root = document.createElement("div");
   root.id = "training-health";
