@@ -80,7 +80,8 @@ def test_runs(logs):
     listing = Served(logs).runs()
     assert [run["run"] for run in listing["runs"]] == ["good", "other"]
     assert listing["without_metrics"] == ["hparams_only"]
-    assert listing["searched"] == {"logdir": str(logs), "directories": 4, "event_files": 3, "tags": 7, "problems": []}
+    searched = {"logdir": str(logs), "directories": 4, "event_files": 3, "tags": 7, "without_role": 1, "problems": []}
+    assert listing["searched"] == searched
     good, other = listing["runs"]
     assert good["source"] == "manifest"
     assert good["status"] == "ended"
