@@ -12,6 +12,7 @@ from tb_mindformers_plugin.http_api.listing import list_runs
 from tb_mindformers_plugin.http_api.request import BadRequestError, SeriesRequest
 from tb_mindformers_plugin.http_api.series import query
 from tb_mindformers_plugin.plugin import TrainingHealthLoader
+from tb_mindformers_plugin.runs.given import GivenRoles
 from tb_mindformers_plugin.runs.provider import SAMPLED, ProviderStore
 from tb_mindformers_plugin.writer import HealthWriter
 
@@ -42,6 +43,18 @@ def test_runs_and_series(provider):
     assert answer.windows[0].points.last.tolist() == [float(step) for step in range(1, 31)]
     with pytest.raises(BadRequestError, match="nobody"):
         query(store, SeriesRequest(["nobody"], ["loss"]))
+
+
+def test_roles_are_given_to_its_tags(provider):
+    store = ProviderStore(provider)
+    store.refresh()
+    seen = GivenRoles(store, [("kl", "train/lr")])
+    seen.refresh()
+    (run,) = list_runs(seen)["runs"]
+    assert (run["roles"]["kl"]["tag"], "lr" in run["roles"]) == ("train/lr", False)
+    assert run["notes"] == [SAMPLED.en]
+    assert seen.load(["run"])["run"].current("kl").value.tolist() == [0.5] * 30
+    assert seen.glance("run")[1]
 
 
 def test_the_plugin_takes_it_where_there_is_no_logdir(provider):
