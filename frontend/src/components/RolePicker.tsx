@@ -58,19 +58,16 @@ export function RolePicker({ session, onDone }: { session: Session; onDone?: () 
           aria-label={text.roles.filter(all.length)}
           value={filter}
           onInput={(e) => setFilter(e.currentTarget.value)}
+          onKeyDown={(e) => {
+            if (e.key === "Enter") e.preventDefault(); // which would take the roles as they stand
+          }}
         />
       )}
       <Table rows={found.slice(0, MOST_ROWS)} wanted={wanted} onTake={take} />
       {found.length > MOST_ROWS && <p>{text.empty.moreRows(found.length - MOST_ROWS)}</p>}
       {found.length === 0 && <p>{all.length === 0 ? text.roles.none : text.roles.noMatch}</p>}
       <p class="role-picker-foot">
-        <button
-          type="submit"
-          class="button primary"
-          data-testid="roles-show"
-          disabled={same(wanted, given)}
-          title={text.roles.showTitle}
-        >
+        <button type="submit" class="button primary" data-testid="roles-show" disabled={same(wanted, given)}>
           {Object.keys(wanted).length === 0 ? text.roles.clear : text.roles.show(Object.keys(wanted).length)}
         </button>
         <span>{text.roles.kept}</span>
@@ -95,10 +92,10 @@ function Table({ rows, wanted, onTake }: TableProps) {
           <th scope="col" class="right">
             {columns.runs}
           </th>
-          <th scope="col" class="right">
+          <th scope="col" class="right" title={text.roles.ofNewest}>
             {columns.points}
           </th>
-          <th scope="col" class="right">
+          <th scope="col" class="right" title={text.roles.ofNewest}>
             {columns.last}
           </th>
           <th scope="col">{columns.role}</th>

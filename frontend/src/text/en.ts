@@ -379,7 +379,7 @@ export const en = {
     choose: "no role",
     show: (n: number) => (n === 1 ? "Show it" : `Show these ${formatCount(n)}`),
     clear: "Take the roles away",
-    showTitle: "Points and last value are those of the newest run that has the tag",
+    ofNewest: "Of the newest run that has the tag",
     kept: "Kept for this log directory, and in links.",
     given: (n: number) => `${plural(n, "tag")} with a role of your choice`,
     free: (n: number) => `${plural(n, "tag")} without a role`,

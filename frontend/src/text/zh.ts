@@ -346,7 +346,7 @@ export const zh: Text = {
     choose: "未指定",
     show: (n) => `显示这 ${formatCount(n)} 个`,
     clear: "清除含义",
-    showTitle: "点数和最后的值取自含有该标签的最新运行",
+    ofNewest: "取自含有该标签的最新运行",
     kept: "针对该日志目录保存，并包含在链接中。",
     given: (n) => `${formatCount(n)} 个标签的含义由您指定`,
     free: (n) => `${formatCount(n)} 个标签没有含义`,
