@@ -118,11 +118,12 @@ def _path(name: str, value: Any) -> str:
 def _whole(name: str, value: Any, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be a whole number >= {least}, got {value!r} ({type(value).__name__})")
-    if value < least:
+    whole = int(value)
+    if whole < least:
         raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
-    if value >= 2**63:  # as far as event files count
+    if whole >= 2**63:  # as far as event files count
         raise ValueError(f"{name} must be a whole number below 2**63, got {value!r}")
-    return int(value)
+    return whole
 
 
 def _flag(name: str, value: Any) -> bool:
