@@ -81,15 +81,17 @@ class Run:
         return self._files.files
 
     def update(self, files: RunFiles) -> None:
-        """Takes note of the run's files; what they gained is read when it is asked for."""
-        with self._lock:
-            self._files = files
+        """Takes note of the run's files; what they gained is read when it is asked for.
+
+        It does not wait for a look at the run that is under way, which goes on with the files it began with.
+        """
+        self._files = files
 
     def contents(self) -> RunContents:
         """Returns all that the run's files hold by now; reads what is new."""
         with self._lock:
             read = self._read or {}
-            self._read = {path: read.get(path) or _File(path) for path in self._files.files}
+            self._read = {path: read.get(path) or _File(path) for path in self.files}
             changed = list(read) != list(self._read)
             for file in self._read.values():
                 changed = file.read() or changed
@@ -100,7 +102,7 @@ class Run:
 
     def state(self) -> State:
         """Returns the files as they are at this moment."""
-        return tuple((path, _stat(path)) for path in self._files.files)
+        return tuple((path, _stat(path)) for path in self.files)
 
     @property
     def size(self) -> int:
@@ -140,13 +142,22 @@ class Run:
 
     def _begin(self) -> list[_File]:
         """The run's files, of a run that was not read yet."""
-        self._read = {path: _File(path) for path in self._files.files}
+        self._read = {path: _File(path) for path in self.files}
         return list(self._read.values())
 
-    def drop(self) -> None:
-        """Gives up the columns; the next look reads them again."""
-        with self._lock:
+    def drop(self) -> bool:
+        """Gives up the columns; the next look reads them again.
+
+        Returns:
+          Whether it did: not where the run is being looked at right now, which is not waited for.
+        """
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
             self._read = self._contents = None
+        finally:
+            self._lock.release()
+        return True
 
     @property
     def nbytes(self) -> int:
@@ -160,7 +171,8 @@ class Run:
         None where they do not say it: a graph or an image there may be larger than a look.
         """
         found = {}
-        for path in (*self._files.files[:1], *self._files.files[:-4:-1]):
+        files = self.files
+        for path in (*files[:1], *files[:-4:-1]):
             if path not in found:
                 contents = FileContents(os.path.basename(path))
                 try:
@@ -174,7 +186,7 @@ class Run:
                 found[path] = contents
             if len(found) > 1 and found[path].columns:
                 break  # this is the last file with points
-        joined = RunContents([found[path] for path in self._files.files if path in found])
+        joined = RunContents([found[path] for path in files if path in found])
         return joined if joined.roles or joined.has_manifest else None
 
     @property

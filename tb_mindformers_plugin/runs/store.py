@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from typing import Iterable, Mapping, Optional, Protocol
+from typing import Iterable, Iterator, Mapping, Optional, Protocol
 
 from tb_mindformers_plugin import metadata
 from tb_mindformers_plugin.eventfile import storage
@@ -24,6 +24,8 @@ DEFAULT_MEMORY = 2 * 2**30
 # A listing reads runs as a whole while they are no more than this in all, the newest first; into the
 # rest it peeks. Small logdirs are exact at once, large ones are listed fast.
 _LISTING_BYTES = 16 * 2**20
+# What is read for a listing is brought within the bound of memory each time that it is this part of it.
+_PARTS = 8
 
 
 class Store(Protocol):
@@ -123,20 +125,34 @@ class RunStore:
         Args:
           read_all: read every run for it.
         """
+        return list(self._summarised(sys.maxsize if read_all else _LISTING_BYTES))
+
+    def _summarised(self, most: int) -> Iterator[RunSummary]:
+        """Yields the summaries; reads of the newest runs so many bytes as a whole, and keeps to the bound of memory."""
         runs = self._runs
         states = {name: run.state() for name, run in runs.items()}
-        left = sys.maxsize if read_all else _LISTING_BYTES
         read = set()
         for name in sorted(runs, key=lambda name: _newest(states[name]), reverse=True):
             size = size_of(states[name])
-            if size <= left:
-                left -= size
+            if size <= most:
+                most -= size
                 read.add(name)
         look = self._readers.map if self._remote else map
-        found = list(look(lambda name: runs[name].summary(name in read, states[name]), runs))
-        # A look at runs that were read before has read what they gained.
-        self._keep((name for name in runs if name in read), grown=runs)
-        return found
+        used: list[str] = []
+        held = 0
+        try:
+            for name, summary in zip(runs, look(lambda name: runs[name].summary(name in read, states[name]), runs)):
+                # One that a look at its ends did not tell enough about was read as well.
+                if name in read or (runs[name].nbytes and name not in self._used):
+                    used.append(name)
+                    held += runs[name].nbytes
+                if held > self.memory / _PARTS:
+                    self._keep(used)
+                    used, held = [], 0
+                yield summary
+        finally:
+            # A look at runs that were read before has read what they gained.
+            self._keep(used, grown=runs)
 
     def load(self, names: Iterable[str]) -> dict[str, RunContents]:
         """Returns all that the named runs hold by now.
@@ -163,7 +179,10 @@ class RunStore:
         Raises:
           KeyError: the run is unknown.
         """
-        return self._runs[name].glance()
+        contents, whole = self._runs[name].glance()
+        if whole:
+            self._keep([name])
+        return contents, whole
 
     def _keep(self, names: Iterable[str], grown: Iterable[str] = ()) -> None:
         """Takes note that runs were used, and drops others while there is too much in memory.
@@ -180,13 +199,15 @@ class RunStore:
                 if name in self._used and name in self._runs:
                     self._used[name] = self._runs[name].nbytes
             total = sum(self._used.values())
-            while self._used and total > self.memory:
+            for name, size in list(self._used.items()):
+                if total <= self.memory:
+                    break
                 # What is shown at this moment goes last, but it goes: the bound holds for one large
                 # request as well (an answer that is being made keeps its own columns until it is done).
-                name, size = self._used.popitem(last=False)
+                if name in self._runs and not self._runs[name].drop():
+                    continue  # whoever looks at it right now comes by here as well
                 total -= size
-                if name in self._runs:
-                    self._runs[name].drop()
+                del self._used[name]
 
     def is_active(self) -> bool:
         """Whether any run has a series with a known role, or a manifest.
@@ -198,7 +219,7 @@ class RunStore:
             self.refresh()
             runs = list(self._runs.values())
             self._active = any(_has_metrics(path) for run in runs for path in run.files) or any(
-                summary.roles or summary.has_manifest for summary in (run.summary() for run in runs)
+                summary.roles or summary.has_manifest for summary in self._summarised(0)
             )
         return self._active
 

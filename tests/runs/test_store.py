@@ -10,6 +10,7 @@ import threading
 import event_bytes
 import numpy as np
 import pytest
+from tensorboard.compat.proto import summary_pb2, tensor_pb2, types_pb2
 
 from tb_mindformers_plugin.eventfile import EventFile
 from tb_mindformers_plugin.health.diagnoses import Diagnoses
@@ -290,3 +291,70 @@ def test_no_such_logdir(tmp_path):
     for nothing in ("", " , "):
         with pytest.raises(FileNotFoundError, match="names no directory"):
             open_logdir(nothing)
+
+
+def test_a_run_that_takes_long_to_read_costs_the_others_nothing(tmp_path, monkeypatch):
+    slow = write(tmp_path / "slow", range(50))
+    for n in range(3):
+        write(tmp_path / f"run_{n}", range(1000))
+    store = open_logdir(str(tmp_path))
+    store.memory = 30_000  # one run and a half
+    begun, on = threading.Event(), threading.Event()
+    real = EventFile.read
+
+    def read(self):
+        if self.path == str(slow):
+            begun.set()
+            assert on.wait(60)
+        return real(self)
+
+    monkeypatch.setattr(EventFile, "read", read)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        try:
+            waiting = pool.submit(store.load, ["slow"])
+            assert begun.wait(60)
+
+            def look_at_the_others():
+                for n in (0, 1, 2):
+                    store.refresh()
+                    assert len(store.load([f"run_{n}"])[f"run_{n}"].current("loss")) == 1000
+
+            pool.submit(look_at_the_others).result(60)
+            assert store.is_active()
+            assert not waiting.done()
+        finally:
+            on.set()
+        assert len(waiting.result(60)["slow"].current("loss")) == 50
+    assert sum(run.nbytes for run in store.runs.values()) <= store.memory
+
+
+def test_a_listing_that_has_to_read_keeps_to_the_bound(tmp_path, monkeypatch):
+    """Each run ends in a text that is larger than the look at its end."""
+    monkeypatch.setattr(store_module, "_LISTING_BYTES", 0)
+    text = summary_pb2.Summary.Value(
+        tag="t", tensor=tensor_pb2.TensorProto(dtype=types_pb2.DT_STRING, string_val=[b"x" * 20_000])
+    )
+    for n in range(12):
+        path = write(tmp_path / f"run_{n:02d}", range(1000))
+        with path.open("ab") as file:
+            file.write(event_bytes.value_event(1000, text))
+    store = open_logdir(str(tmp_path))
+    store.memory = 60_000  # three runs
+    most = []
+    real = store_module.Run.summary
+
+    def summary(self, *args):
+        found = real(self, *args)
+        most.append(sum(run.nbytes for run in store.runs.values()))
+        return found
+
+    monkeypatch.setattr(store_module.Run, "summary", summary)
+    assert [found.roles["loss"].points for found in store.summaries()] == [1000] * 12
+    assert max(most) <= store.memory + 20_000  # and the one that was just read
+    assert most[-1] > 20_000
+    most.clear()
+    monkeypatch.setattr(store_module, "_has_metrics", lambda path: False)
+    store = open_logdir(str(tmp_path))
+    assert store.is_active()
+    assert len(most) == 1
+    assert list(store._used) == ["run_00"]
