@@ -106,18 +106,17 @@ def joined(chunks: Sequence[Chunk]) -> Chunk:
     return Chunk(
         columns={tag: joined_columns(parts) for tag, parts in columns.items()},
         health=tuple(record for chunk in chunks for record in chunk.health),
-        damage=_joined_damage(chunks),
+        damage=joined_damage([chunk.damage for chunk in chunks]),
         problems=tuple(dict.fromkeys(problem for chunk in chunks for problem in chunk.problems)),
         other_records=dict(other),
         last_wall=max((chunk.last_wall for chunk in chunks if chunk.last_wall is not None), default=None),
     )
 
 
-def _joined_damage(chunks: Sequence[Chunk]) -> tuple[Damage, ...]:
-    """All damage; a stretch without a record that goes on from chunk to chunk is one."""
+def joined_damage(parts: Sequence[Sequence[Damage]]) -> tuple[Damage, ...]:
+    """Returns all damage of the parts of a file; a stretch without a record that goes on from part to part is one."""
     found: list[Damage] = []
-    for chunk in chunks:
-        damage = chunk.damage
+    for damage in parts:
         if found and damage and found[-1].stop == damage[0].start and found[-1].reason == damage[0].reason == NO_RECORD:
             found[-1] = dataclasses.replace(found[-1], stop=damage[0].stop)
             damage = damage[1:]

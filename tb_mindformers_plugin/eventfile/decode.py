@@ -185,6 +185,10 @@ def decode_together(
         rests.append(_frames(buffer, position, position if later else stop, behind))
     starts = np.concatenate([found.starts, *(rest.starts for rest in rests)])
     lengths = np.concatenate([found.lengths, *(rest.lengths for rest in rests)])
+    if len(found.starts):
+        # Those were passed over file by file and place by place; what is decoded together is told apart by its order.
+        order = np.argsort(starts)
+        starts, lengths = starts[order], lengths[order]
 
     alone: list[Indices] = [np.empty(0, np.int64)]
     for index in _by_length(lengths):

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tb_mindformers_plugin import metadata
 from tb_mindformers_plugin.eventfile import Chunk, Column, Damage
+from tb_mindformers_plugin.eventfile.columns import joined_damage
 from tb_mindformers_plugin.metadata import HealthEvent, ManifestError, RunManifest
 from tb_mindformers_plugin.runs.growing import Growing
 from tb_mindformers_plugin.runs.segments import WRAP, unwrapped
@@ -37,7 +38,7 @@ class FileContents:
         self.columns: dict[str, Column] = {}
         self.manifests: list[RunManifest] = []
         self.events: list[HealthEvent] = []
-        self.damage: list[Damage] = []
+        self.damage: Sequence[Damage] = ()
         self.problems: list[str] = []
         #: Why the file cannot be read at this moment.
         self.unreadable: Optional[str] = None
@@ -58,7 +59,7 @@ class FileContents:
                     self.events.append(metadata.parse_event(record.content, record.step, record.wall))
             except ManifestError as error:
                 self.problems.append(str(error))
-        self.damage.extend(chunk.damage)
+        self.damage = joined_damage([self.damage, chunk.damage])
         self.problems.extend(f"{self.name}: {problem}" for problem in chunk.problems)
         if chunk.last_wall is not None:
             self.last_wall = max(chunk.last_wall, self.last_wall or chunk.last_wall)
@@ -74,7 +75,7 @@ class FileContents:
         taken.origin, taken._extents = self.origin, self._extents
         taken.columns, taken._growing = dict(self.columns), dict(self._growing)
         taken.manifests, taken.events = list(self.manifests), list(self.events)
-        taken.damage, taken.problems = list(self.damage), list(self.problems)
+        taken.damage, taken.problems = self.damage, list(self.problems)
         taken.last_wall, taken.unreadable = self.last_wall, self.unreadable
         return taken
 

@@ -135,3 +135,19 @@ def test_many_files_together(tmp_path, small, monkeypatch):
         paths.append(path)
     for path, chunk in zip(paths, reader.read_together([EventFile(str(path)) for path in paths])):
         assert_same_chunk(chunk, read_without_rounds(path, monkeypatch), path)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_many_files_that_begin_with_other_records(tmp_path, small, monkeypatch, seed):
+    """As those of a training that is evaluated before its first step, and now and then afterwards."""
+    rng = random.Random(seed)
+    paths = []
+    for n in range(12):
+        before = [event_bytes.scalars(rng.randrange(100), n + i, eval__loss=n + i) for i in range(rng.randrange(4))]
+        extra = range(100, 160, rng.choice([7, 13, 50]))
+        records = log(range(100, 100 + rng.choice([0, 10, 60])), rng.choice([("loss",), ("loss", "lr")]), extra)
+        path = tmp_path / f"{n}.tfevents"
+        path.write_bytes(event_bytes.version() + b"".join(before + records))
+        paths.append(path)
+    for path, chunk in zip(paths, reader.read_together([EventFile(str(path)) for path in paths])):
+        assert_same_chunk(chunk, read_without_rounds(path, monkeypatch), path)

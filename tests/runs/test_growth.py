@@ -412,3 +412,16 @@ def test_a_settled_order_is_only_lengthened(stretches, strides, in_new_file):
         assert [s.tolist() for s in before.superseded] == [s.tolist() for s in after.superseded]
         assert before.restarts == after.restarts
         assert after.settled
+
+
+def test_a_stretch_of_damage_that_grows_is_one(tmp_path):
+    path = event_bytes.write(tmp_path / "run", event_bytes.scalars(1, loss=1.0))
+    begin = path.stat().st_size
+    store = open_logdir(str(tmp_path))
+    for _ in range(5):
+        with path.open("ab") as file:
+            file.write(bytes(1000))
+        store.refresh()
+        contents = store.load(["run"])["run"]
+    ((_, damage),) = contents.damage
+    assert (damage.start, damage.stop) == (begin, begin + 5000 - 11)  # a length may begin in the last bytes

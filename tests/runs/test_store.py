@@ -244,6 +244,29 @@ def test_ranks_are_one_job(tmp_path):
     assert len(store.load(["job/rank_2"])["job/rank_2"].current("lr")) == 5
 
 
+def test_runs_that_are_read_together_keep_their_points(tmp_path):
+    """Each is evaluated before its first step, and every hundred steps."""
+    for n in range(40):
+        records = []
+        for step in range(1000, 2200):
+            if step % 100 == 0:
+                records.append(event_bytes.scalars(step, wall=1000.0 * n + step, eval__loss=n))
+            records.append(event_bytes.scalars(step, wall=1000.0 * n + step, train__loss=n, train__lr=n / 64))
+        event_bytes.write(tmp_path / f"run_{n}", *records)
+    store = open_logdir(str(tmp_path))
+    for name, contents in store.load(store.runs).items():
+        n = int(name[4:])
+        for role, value, steps in (
+            ("loss", n, range(1000, 2200)),
+            ("lr", n / 64, range(1000, 2200)),
+            ("eval_loss", n, range(1000, 2200, 100)),
+        ):
+            curve = contents.current(role)
+            assert set(curve.value.tolist()) == {value}, (name, role)
+            assert curve.step.tolist() == list(steps), (name, role)
+            assert curve.wall.tolist() == [1000.0 * n + step for step in steps]
+
+
 def test_points_in_no_order_of_which_none_is_superseded(tmp_path):
     """A log that was sorted the other way round, or merged from two: more steps backwards than restarts can explain."""
     steps = [step for pair in zip(range(1, 6000, 2), range(0, 6000, 2)) for step in pair]
