@@ -6,6 +6,7 @@ import math
 
 import event_bytes
 import pytest
+from chart_page import ROLE_COLOURS, ink, pixels
 
 from tb_mindformers_plugin.writer import HealthWriter
 
@@ -65,7 +66,11 @@ def test_nothing_but_nan(open_tab, tmp_path):
         for step in range(10):
             writer.log(step, loss=math.nan, lr=0.1)
     tab = open_tab(tmp_path)
-    assert "NaN" in body(tab)
+    tab.checked()
+    assert "NaN at 10 of 10 logged steps" in tab.find("findings").inner_text()
+    assert tab.find("run-row").locator('[data-testid="run-last-loss"]').inner_text() == "NaN"
+    assert pixels(tab, "#b3202c") > 20  # a tick for each
+    assert ink(tab, ROLE_COLOURS["lr"], slack=120)["n"] > 100  # what there is beside it
 
 
 def test_one_point(open_tab, tmp_path):
@@ -74,6 +79,8 @@ def test_one_point(open_tab, tmp_path):
         writer.flush()
         tab = open_tab(tmp_path)
         assert "10.5" in tab.find("run-row", run="begun").inner_text()
+        for role, colour in ROLE_COLOURS.items():
+            assert pixels(tab, colour) > 5, role  # a dot
 
 
 def test_manifest_alone(open_tab, tmp_path):
@@ -89,6 +96,19 @@ def test_only_eval_data(open_tab, tmp_path):
     tab.find("show-stacked").click()
     tab.frame.locator('[data-mode="stacked"][data-state="ready"]').wait_for()
     assert "eval loss" in tab.frame.locator(".chart").inner_text().replace("evaluation", "eval")
+
+
+def test_a_selected_run_that_cannot_be_drawn_beside_others_is_named(open_tab, tmp_path):
+    event_bytes.write(tmp_path / "eval", *(event_bytes.scalars(s, eval__loss=2.0) for s in range(10)))
+    event_bytes.write(tmp_path / "train", *(event_bytes.scalars(s, train__loss=2.0) for s in range(10)))
+    tab = open_tab(tmp_path)
+    tab.find("select-visible").click()
+    tab.ready()
+    assert "Not drawn: eval." in tab.find("undrawn-note").inner_text()
+    tab.find("views").get_by_text("Stacked").click()
+    tab.find("overlay", mode="stacked").wait_for()
+    tab.ready()
+    assert tab.find("undrawn-note").count() == 0
 
 
 def test_names_with_markup_are_shown_literally(open_tab, tmp_path):
@@ -124,7 +144,64 @@ def test_long_names_and_tags_are_shown_and_linked(open_tab, tmp_path):
     assert tab.frame.locator("b:has-text('&;')").count() == 0
 
 
-def test_a_server_that_is_gone_keeps_the_picture(open_tab, tmp_path):
+def test_long_names_leave_room_for_what_is_said_of_them(open_tab, tmp_path):
+    name = f"{'y' * 200}/{'z' * 200}"
+    event_bytes.write(tmp_path / name, *(event_bytes.scalars(s, eval__loss=2.0) for s in range(9)))
+    event_bytes.write(tmp_path / "base", *(event_bytes.scalars(s, train__loss=2.0) for s in range(9)))
+    tab = open_tab(tmp_path)
+    tab.find("select-none").click()
+    tab.find("run-row", run="base").locator('[data-testid="run-checkbox"]').click()
+    tab.ready()
+    tab.find("run-row", run="base").hover()
+    tab.find("run-row", run="base").locator('[data-testid="run-pin"]').click()
+    tab.find("select-visible").click()
+    tab.find("views").get_by_text("Compare").click()
+    cell = tab.find("verdict", run=name, verdict="failed")
+    cell.wait_for()
+    said = cell.locator('[data-testid="verdict-message"]')
+    assert "logs no loss" in said.inner_text()
+    assert said.evaluate("(el) => el.scrollHeight <= el.clientHeight + 1")  # none of it is cut off
+    tab.find("export").click()
+    tab.find("export-layout").click()
+    tab.find("layout-dialog", state="ready").wait_for()
+    for chart in tab.find("layout-chart").all():
+        chart.locator("summary").click()
+    dialog = tab.find("layout-dialog")
+    assert dialog.evaluate("(dialog) => dialog.scrollWidth <= dialog.clientWidth")
+    assert all(row.bounding_box()["height"] < 60 for row in tab.find("layout-run").all())
+    assert name in [row.locator("td").first.get_attribute("title") for row in tab.find("layout-run").all()]
+    assert all("400" in error for error in tab.errors)  # the browser's own line about the comparison
+    tab.errors.clear()
+
+
+@pytest.mark.parametrize(("width", "locale"), [(1440, "en-US"), (1100, "en-US"), (1100, "zh-CN")])
+def test_a_table_of_what_was_logged_fits(open_tab, tmp_path, width, locale):
+    for name in (f"{'y' * 200}/{'z' * 200}", "other"):
+        event_bytes.write(tmp_path / name, *(event_bytes.scalars(s, eval__loss=2.0) for s in range(9)))
+    tab = open_tab(tmp_path, width=width, locale=locale)
+    tab.find("select-visible").click()
+    table = tab.find("empty-state", kind="other-roles").locator("table")
+    table.wait_for()
+    box = table.bounding_box()
+    assert box["x"] + box["width"] <= width
+    assert tab.frame.locator("main").evaluate("(el) => el.scrollWidth <= el.clientWidth")
+
+
+def test_a_server_that_is_gone_keeps_the_picture_and_comes_back_by_itself(open_tab, tmp_path):
+    with HealthWriter(tmp_path / "run") as writer:
+        for step in range(50):
+            writer.log(step, loss=1.0, lr=0.1)
+    tab = open_tab(tmp_path)
+    tab.page.route("**/training_health/**", lambda route: route.abort())
+    tab.find("reload").click()
+    tab.find("banner").get_by_text("Trying again in").wait_for()
+    assert pixels(tab, ROLE_COLOURS["loss"]) > 100
+    tab.page.unroute("**/training_health/**")
+    tab.find("banner").wait_for(state="detached", timeout=40_000)
+    tab.errors.clear()
+
+
+def test_a_server_that_is_gone_is_asked_again_at_once_on_demand(open_tab, tmp_path):
     with HealthWriter(tmp_path / "run") as writer:
         for step in range(50):
             writer.log(step, loss=1.0, lr=0.1)
@@ -151,6 +228,7 @@ def test_a_server_error_is_said(open_tab, tmp_path):
     tab.find("reload").click()
     tab.find("banner").wait_for()
     assert "disk on fire" in tab.find("banner").inner_text()
+    assert tab.frame.locator(".u-wrap canvas").first.is_visible()
     assert "Traceback" not in body(tab)
     tab.errors.clear()
 

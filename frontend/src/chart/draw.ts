@@ -2,7 +2,7 @@
 import { SEVERITIES } from "../api";
 import type { Segment } from "../decode";
 import { formatPosition, formatSignificant, formatValue } from "../format";
-import { ROLE_STYLE } from "../roles";
+import { isDerived, ROLE_STYLE } from "../roles";
 import { text } from "../text";
 import { clip, crisp, FONT_FAMILY, type Painting, roleColour } from "./canvas";
 import type { Columns } from "./columns";
@@ -385,7 +385,8 @@ function drawEmptyZone(p: Painting, zone: Zone): void {
   const { ctx, ratio } = p;
   const what = describeNonFinite(p.index.role(zone.role));
   const name = text.axisTitle[zone.role];
-  const sentence = what ? text.chart.allNonFinite(name, what) : text.chart.nothingHere(name);
+  const nothing = isDerived(zone.role) ? text.compare.nothing(name) : text.chart.nothingHere(name);
+  const sentence = what ? text.chart.allNonFinite(name, what) : nothing;
   ctx.font = `${12 * ratio}px ${FONT_FAMILY}`;
   ctx.fillStyle = p.tokens.text3;
   ctx.textAlign = "center";

@@ -101,7 +101,7 @@ export function CompareSettings({ scene, runs, compared }: Props) {
 
 /** In full: the cells above have room for a few lines. */
 function Said({ compared }: { compared: Compared | undefined }) {
-  if (compared?.problem) return <>{problemText(compared.problem)}</>;
+  if (compared?.problem) return <>{problemText(compared)}</>;
   const { message, notes = [] } = compared?.answer ?? {};
   return (
     <>

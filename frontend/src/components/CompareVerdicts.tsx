@@ -3,7 +3,7 @@ import { percentText } from "../chart/compare";
 import type { DrawnRun } from "../chart/scene";
 import type { Compared } from "../compare";
 import { formatCount, formatValue } from "../format";
-import { middleEllipsis } from "../names";
+import { middleEllipsis, sayable } from "../names";
 import type { LoggedRole } from "../roles";
 import type { Session } from "../session";
 import { MOST_TOLERANCE } from "../state";
@@ -98,7 +98,7 @@ function RunCell({ run, compared }: { run: DrawnRun; compared: Compared | null }
             <span aria-hidden="true">✕</span> {text.compare.failed}
           </p>
           <p class="verdict-said problem" role="alert" data-testid="verdict-message">
-            {problemText(problem)}
+            {problemText(compared!)}
           </p>
         </>
       )}
@@ -120,8 +120,12 @@ function Title({ verdict, title }: Comparison) {
 const sentence = (said: string): string =>
   said && `${said[0]!.toUpperCase()}${said.slice(1)}${/[.。!?]$/.test(said) ? "" : "."}`;
 
-export const problemText = ({ message, hint }: NonNullable<Compared["problem"]>): string =>
-  [message, hint].map(sentence).filter(Boolean).join(" ");
+/** Names that the server repeats would bury what it says where they are long. */
+export const problemText = ({ query, problem }: Compared): string => {
+  const short = (said: string) =>
+    [query.run, query.baseline].reduce((s, name) => s.replaceAll(name, sayable(name)), said);
+  return [problem?.message ?? "", problem?.hint ?? ""].map(short).map(sentence).filter(Boolean).join(" ");
+};
 
 function ToleranceCell({ session }: { session: Session }) {
   const { tolerance, absolute } = session.state.view;

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { RoleInfo, RunInfo, Searched } from "../api";
 import { formatCount, formatSignificant } from "../format";
+import { sayable } from "../names";
 import { isChartRole, type Role } from "../roles";
 import type { Session } from "../session";
 import { CALLBACK_SNIPPET, DOCTOR_COMMAND, text } from "../text";
@@ -120,7 +121,7 @@ export function OtherRoles({ runs, onStacked }: { runs: readonly RunInfo[]; onSt
         {runs.flatMap((run) =>
           run.notes.map((note) => (
             <p key={`${run.run}\n${note}`} data-testid="run-note">
-              {runs.length > 1 ? text.missing.run(run.run, note) : note}
+              {runs.length > 1 ? text.missing.run(sayable(run.run), note) : note}
             </p>
           )),
         )}
@@ -166,10 +167,10 @@ function LoggedRoles({ rows, named }: { rows: readonly LoggedRole[]; named: bool
         <tbody>
           {rows.slice(0, MOST_ROWS).map(({ run, role, info }) => (
             <tr key={`${run.run}\n${role}`}>
-              {named && <td>{run.run}</td>}
+              {named && <td title={run.run}>{sayable(run.run)}</td>}
               <td>{text.role(role)}</td>
               <td>
-                <code>{info.tag}</code>
+                <code title={info.tag}>{sayable(info.tag)}</code>
               </td>
               <td class="right number">{info.points === null ? "–" : formatCount(info.points)}</td>
               <td class="right number">{lastValue(info)}</td>

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, isAbort, type LayoutChart, type LayoutPreview } from "../api";
 import { saveFile } from "../hand-over";
+import { sayable } from "../names";
 import type { Session } from "../session";
 import { text } from "../text";
 import { CopyButton } from "./CopyButton";
@@ -144,8 +145,8 @@ function Rows({ rows, testid }: { rows: readonly [string, readonly string[]][]; 
       <tbody>
         {rows.slice(0, MOST_ROWS).map(([run, tags]) => (
           <tr key={run} data-testid={testid} data-run={run}>
-            <td>{run}</td>
-            <td>{tags.join(", ")}</td>
+            <td title={run}>{sayable(run)}</td>
+            <td title={tags.join("\n")}>{tags.map(sayable).join(", ")}</td>
           </tr>
         ))}
         {rows.length > MOST_ROWS && (

@@ -421,6 +421,7 @@ export const en = {
     known: (points: string, role: string, last: string) =>
       [points && `${points} points`, last && `last ${role} ${last}`].filter(Boolean).join(" · "),
     notLogged: (role: string) => `logs no ${role}`,
+    nothing: (what: string) => `${what}: nothing to compare in this window`,
     noRuns: "Select a run in the list to compare it with the baseline.",
     comparing: "Comparing…",
     failed: "Not compared",

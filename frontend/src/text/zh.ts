@@ -165,7 +165,7 @@ export const zh: Text = {
     filter: "过滤运行（正则）",
     filterLabel: "用正则表达式过滤运行",
     badRegex: (why) => `不是正则表达式（${why || "无法解析"}）：显示全部运行。`,
-    chosen: (n, all) => `已选 ${formatCount(n)} · 共 ${formatCount(all)} 个运行`,
+    chosen: (n, all) => `已选 ${formatCount(n)} · 共 ${formatCount(all)} 个`,
     none: "还没有运行",
     noMatch: "没有匹配的运行。",
     selectVisible: "选中可见项",
@@ -386,6 +386,7 @@ export const zh: Text = {
     known: (points, role, last) =>
       [points && `${points} 个点`, last && `最后的${role} ${last}`].filter(Boolean).join(" · "),
     notLogged: (role) => `没有记录${role}`,
+    nothing: (what) => `${what}：此范围内没有可对比的点`,
     noRuns: "在列表中选择一个运行，与基线对比。",
     comparing: "正在对比…",
     failed: "未对比",
