@@ -77,7 +77,7 @@ class Tab:
         """Waits until the chart shows what was asked for, and is drawn."""
         self.frame.locator('[data-testid="overlay"][data-state="ready"][data-from]').wait_for()
 
-    def until(self, look: Callable[[], object], seconds: float = 30.0):
+    def until(self, look: Callable[[], object], seconds: float = 60.0):
         """Looks again and again until what is seen is true, and returns it."""
         deadline = time.monotonic() + seconds
         while not (seen := look()):
@@ -148,7 +148,7 @@ def open_tab(browser):
             context = browser.new_context(viewport={"width": width, "height": height}, **options)
             stack.callback(context.close)
             page = context.new_page()
-            page.set_default_timeout(20_000)
+            page.set_default_timeout(60_000)  # a bound for a busy machine; nothing waits for it
             tab = Tab(page, base)
             tabs.append(tab)
             if wait:

@@ -60,6 +60,9 @@ def test_stacked_panels(open_tab, demo_base):
     tab.frame.locator('[data-mode="stacked"]').wait_for()
     tab.ready()
     assert complaints(tab) == []
+    tab.find("below").get_by_text("Values").click()
+    tab.find("values-row").first.wait_for()
+    assert complaints(tab) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

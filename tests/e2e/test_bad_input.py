@@ -26,6 +26,8 @@ def test_empty_logdir(open_tab, tmp_path):
     assert str(tmp_path) in said
     assert "TrainingHealthCallback" in said
     assert "tb-health doctor" in said
+    assert "Looking again every 30 s." in said
+    assert "make demo" in said
 
 
 def test_logdir_without_health_data(open_tab, tmp_path):
@@ -197,7 +199,7 @@ def test_a_server_that_is_gone_keeps_the_picture_and_comes_back_by_itself(open_t
     tab.find("banner").get_by_text("Trying again in").wait_for()
     assert pixels(tab, ROLE_COLOURS["loss"]) > 100
     tab.page.unroute("**/training_health/**")
-    tab.find("banner").wait_for(state="detached", timeout=40_000)
+    tab.find("banner").wait_for(state="detached")
     tab.errors.clear()
 
 

@@ -30,7 +30,7 @@ def test_it_prints_the_address_of_the_tab_and_takes_its_server_with_it(browser, 
         page = browser.new_page()
         page.goto(f"{address.group(1)}/#training_health")
         frame = page.wait_for_selector("iframe", state="attached").content_frame()
-        frame.locator('[data-testid="overlay"][data-state="ready"]').wait_for(timeout=20_000)
+        frame.locator('[data-testid="overlay"][data-state="ready"]').wait_for(timeout=60_000)
         page.close()
     finally:
         demo.send_signal(ending)

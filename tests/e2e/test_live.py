@@ -55,7 +55,7 @@ def test_its_own_interval_fetches_what_is_new_and_nothing_else(open_tab, trainin
     before = tab.window()
     assert before == (40, 90)
     log(writer, 101, 160)
-    with tab.page.expect_request(is_curves, timeout=30_000) as seen:
+    with tab.page.expect_request(is_curves) as seen:
         pass
     assert series_of(seen.value) == {"going"}
     tab.frame.locator('[data-run="going"] >> text=160 / 400').wait_for()
@@ -64,7 +64,7 @@ def test_its_own_interval_fetches_what_is_new_and_nothing_else(open_tab, trainin
     assert set(tab.selected()) == {"done", "going"}
     # Nothing new: the list is asked for, no curve.
     asked = len([r for r in tab.requests if is_curves(r)])
-    with tab.page.expect_response(lambda r: "/runs?" in r.url, timeout=30_000):
+    with tab.page.expect_response(lambda r: "/runs?" in r.url):
         pass
     tab.page.wait_for_timeout(1000)
     assert len([r for r in tab.requests if is_curves(r)]) == asked
@@ -108,7 +108,7 @@ def test_a_slow_server_is_said_and_the_picture_stays(open_tab, training):
     tab.select("going")
     tab.page.route("**/training_health/runs*", lambda route: None)  # no answer
     tab.find("reload").click()
-    tab.find("slow").wait_for(timeout=20_000)
+    tab.find("slow").wait_for()
     assert "The picture is the one of" in tab.find("slow").inner_text()
     assert tab.frame.locator(".u-wrap canvas").first.is_visible()
     assert tab.find("overlay", state="ready").count() == 1

@@ -88,7 +88,6 @@ def test_of_many_selected_runs_some_are_drawn_and_that_is_said(open_tab, base):
     tab.frame.wait_for_function(
         f"""() => document.querySelector('[data-testid="overlay"][data-state="ready"]')
           ?.dataset.runs.split("\\n").length === {MANY}""",
-        timeout=60_000,
     )
     assert f"All {MANY} chosen runs are drawn" in tab.find("draw-limit").inner_text()
     tab.find("draw-fewer").click()

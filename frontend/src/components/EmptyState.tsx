@@ -26,7 +26,8 @@ export function NoMetrics({ session, searched }: { session: Session; searched: S
         ) : (
           text.empty.lookedEverywhere
         )}
-        : {text.empty.looked(directories, event_files, tags)} {why} {text.empty.again}
+        : {text.empty.looked(directories, event_files, tags)} {why}{" "}
+        {text.empty.again(session.state.view.every)}
       </p>
       {problems.slice(0, MOST_PROBLEMS).map((problem) => (
         <p key={problem} data-testid="problem">
@@ -67,6 +68,9 @@ export function NoMetrics({ session, searched }: { session: Session; searched: S
           </p>
         </Card>
       )}
+      <p class="at-hand">
+        {text.empty.demo[0]} <code>make demo</code> {text.empty.demo[1]}
+      </p>
     </section>
   );
 }

@@ -332,7 +332,14 @@ export const en = {
     noEvents: "There is no event file to read.",
     noTags: "The event files hold no scalar yet.",
     unknownTags: "None has a name that is known as loss, learning rate, gradient norm or loss scale.",
-    again: "Looking again every 30 s.",
+    again: (seconds: number) =>
+      seconds === 0
+        ? "Looking again when TensorBoard reloads."
+        : `Looking again every ${formatAge(seconds)}.`,
+    demo: [
+      "Nothing of your own at hand? In a checkout of this package,",
+      "opens the tab on its demo logs.",
+    ] as readonly [string, string],
     callbackTitle: "Log them with the callback",
     callbackText: [
       "MindSpore: one line in",

@@ -308,7 +308,9 @@ export const zh: Text = {
     noEvents: "没有可读的事件文件。",
     noTags: "事件文件中还没有标量。",
     unknownTags: "没有一个名称是已知的损失、学习率、梯度范数或损失缩放。",
-    again: "每 30 秒再查看一次。",
+    again: (seconds) =>
+      seconds === 0 ? "TensorBoard 重新加载时再查看。" : `每 ${formatAge(seconds)}再查看一次。`,
+    demo: ["手头没有数据？在本软件包的代码目录中运行", "即可用示例日志打开本页。"],
     callbackTitle: "用回调记录",
     callbackText: ["MindSpore：在", "中加一行。写入的是普通标量，Scalars 页也会显示。"],
     logdirTitle: "检查日志目录",
