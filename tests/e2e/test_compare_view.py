@@ -173,6 +173,23 @@ def test_another_tolerance_is_another_verdict(tab):
     assert tab.find("tolerance").input_value() == "20"
 
 
+def test_a_tolerance_may_be_typed_while_the_picture_changes(tab):
+    field = tab.find("tolerance")
+    field.focus()
+    field.press("Control+a")
+    tab.page.keyboard.type("3")
+    # A run that is lit draws everything anew.
+    tab.find("run-row", run="same").hover()
+    tab.find("run-row", run="parts").hover()
+    tab.page.keyboard.type(".5")
+    tab.page.keyboard.press("Enter")
+    tab.find("overlay", mode="compare", state="ready", tolerance="0.035").wait_for()
+    field.press("Control+a")
+    tab.page.keyboard.type("-7")
+    tab.page.keyboard.press("Enter")
+    tab.until(lambda: field.input_value() == "3.5")
+
+
 def test_an_absolute_tolerance_is_added_to_the_relative_one(open_tab, base, tab):
     # At most 8.4 % of a loss of 1.9 to 2.1 away from it.
     for field, value in (("tolerance", "0"), ("absolute", "0.2")):

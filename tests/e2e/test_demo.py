@@ -34,7 +34,7 @@ def test_it_prints_the_address_of_the_tab_and_takes_its_server_with_it(browser, 
         page.close()
     finally:
         demo.send_signal(ending)
-        assert demo.wait(20) == 0
+        assert demo.wait(60) == 0
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from chart_page import ROLE_COLOURS, drag, hover, loss_at, pixels, plot_box, series_requests, write_run, zoomed
+from chart_page import ROLE_COLOURS, drag, hover, ink, loss_at, pixels, plot_box, series_requests, write_run, zoomed
 from tensorboard_server import serve
 
 from tb_mindformers_plugin.writer import HealthWriter
@@ -133,6 +133,27 @@ def test_smoothing_asks_the_server(open_tab, base):
     tab.page.keyboard.press("Home")
     tab.ready()
     assert series_requests(tab)[before:][-1]["smoothing"] == 0
+
+
+def test_smoothing_draws_the_average_over_what_was_logged_which_stays_faint(open_tab, tmp_path):
+    with HealthWriter(tmp_path / "run") as writer:
+        for step in range(1, 201):
+            writer.log(step, loss=1.0 if step % 2 else 3.0, wall_time=1.8e9 + step)
+    tab = open_tab(tmp_path)
+    # The loss as its line, and at 28 % on the surface.
+    solid, faint = ROLE_COLOURS["loss"], "#bbd3e9"
+
+    def height(colour, slack=24):
+        found = ink(tab, colour, slack=slack, rows=(0, 0.99))
+        return found["bottom"] - found["top"] if found["n"] > 50 else 0
+
+    tab.find("smoothing").fill("0.95")
+    tab.ready()
+    assert 0 < height(solid) < 0.4
+    assert height(faint, 40) > 0.8
+    tab.find("smoothing").fill("0")
+    tab.ready()
+    assert height(solid) > 0.8
 
 
 @pytest.mark.parametrize("axis", ["wall", "relative", "active", "epoch"])

@@ -1,3 +1,4 @@
+import { useState } from "preact/hooks";
 import type { Comparison, RunInfo, Verdict } from "../api";
 import { percentText } from "../chart/compare";
 import type { DrawnRun } from "../chart/scene";
@@ -164,10 +165,11 @@ interface NumberFieldProps {
 }
 
 function NumberField({ value, most, label, testid, onTake }: NumberFieldProps) {
-  const take = (field: HTMLInputElement) => {
-    const typed = field.valueAsNumber;
-    if (Number.isFinite(typed) && typed >= 0 && typed <= most) onTake(typed);
-    else field.value = value;
+  // Data that come, or a run that is lit, draw the field anew while somebody types into it.
+  const [typed, setTyped] = useState<string | null>(null);
+  const take = (number: number) => {
+    setTyped(null);
+    if (Number.isFinite(number) && number >= 0 && number <= most) onTake(number);
   };
   return (
     <input
@@ -179,11 +181,12 @@ function NumberField({ value, most, label, testid, onTake }: NumberFieldProps) {
       step="any"
       aria-label={label}
       title={label}
-      value={value}
-      onChange={(e) => take(e.currentTarget)}
+      value={typed ?? value}
+      onInput={(e) => setTyped(e.currentTarget.value)}
+      onChange={(e) => take(e.currentTarget.valueAsNumber)}
       onKeyDown={(e) => {
-        if (e.key === "Enter") take(e.currentTarget);
-        if (e.key === "Escape") e.currentTarget.value = value;
+        if (e.key === "Enter") take(e.currentTarget.valueAsNumber);
+        if (e.key === "Escape") setTyped(null);
       }}
     />
   );
