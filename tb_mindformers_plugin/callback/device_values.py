@@ -10,6 +10,9 @@ from typing import Any, Optional
 
 import numpy as np
 from mindspore import Tensor
+from mindspore import dtype as mstype
+
+_PLAIN = (mstype.float32, mstype.int32, mstype.bool_, mstype.float16, mstype.int64, mstype.float64)
 
 
 def as_float(value: Any) -> Optional[float]:
@@ -25,9 +28,11 @@ def as_float(value: Any) -> Optional[float]:
     if type(value) is float:
         return value
     if isinstance(value, Tensor):
+        if value.size == 1 and value.dtype in _PLAIN:
+            return float(value.item())  # what nearly all are; an array of it would take four times as long to make
         value = value.asnumpy()
     if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "fiu":
-        return float(value.item())  # what nearly all are, the quick way
+        return float(value.item())
     if not isinstance(value, (np.ndarray, np.generic, numbers.Real)):
         return None
     array = np.asarray(value)

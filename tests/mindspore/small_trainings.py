@@ -146,3 +146,7 @@ class CountingTensor(Tensor):
     def asnumpy(self):
         CountingTensor.reads += 1
         return super().asnumpy()
+
+    def item(self):
+        CountingTensor.reads += 1
+        return super().item()
