@@ -66,7 +66,7 @@ def findings(run: RunSeries, parameters: Optional[Parameters] = None) -> list[Fi
     A rule that fails is logged and costs no other rule its findings.
     """
     chosen = parameters or {}
-    rules = registry()
+    rules, roles = registry(), run.curves.keys()
     unknown = [name for name in chosen if name not in rules]
     if unknown:
         raise unknown_rule(unknown[0])
@@ -74,7 +74,7 @@ def findings(run: RunSeries, parameters: Optional[Parameters] = None) -> list[Fi
     with np.errstate(all="ignore"):
         for rule in rules.values():
             settings = chosen.get(rule.id, rule.defaults)
-            if settings is None or (rule.reads and run.curves.keys().isdisjoint(rule.reads)):
+            if settings is None or (rule.reads and roles.isdisjoint(rule.reads)):
                 continue
             try:
                 found.extend(rule.function(run, settings))

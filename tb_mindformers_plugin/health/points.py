@@ -24,8 +24,9 @@ Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
-# Points from which on it is worth it to keep the values as float64 beside the float32 of the file.
-_LONG = 4096
+#: Points from which on what is worked out of a series is kept with its run. What is shorter takes no longer than what
+#: goes on in any case, and thousands of short runs keep nothing.
+LONG = 4096
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -64,7 +65,7 @@ class Series:
                 return known.longer((self.stored[count:].astype(np.float64),))
             return Growing((self.stored.astype(np.float64),)) if count else None
 
-        if len(self) < _LONG or self.stored.dtype == np.float64:
+        if len(self) < LONG or self.stored.dtype == np.float64:
             return np.asarray(self.stored, np.float64)
         kept = self.extended(("value",), extend)
         return self.stored.astype(np.float64) if kept is None else kept.arrays[0]

@@ -192,21 +192,26 @@ def ratio_part(loss: Series) -> int:
     >>> [ratio_part(of_values(loss=loss).curves["loss"]) for loss in ([2.0, 1.9, 1.8], [0.01, -0.02, 0.01, -0.03])]
     [3, 0]
     """
-    stop = len(loss)
-    early = loss.values(0, _GATE_MARKS[-1])
-    steps = np.abs(early[1:] - early[:-1])
-    for mark in _GATE_MARKS:
-        if not median(early[:mark]) > max(1.05 * median(steps[: mark - 1]), 0.0):
-            # What was judged before this mark stays judged.
-            stop = 0 if mark == _GATE_MARKS[0] else mark // 2
-            break
-        if len(loss) <= mark:
-            break
+    stop = _gate(loss.values(0, _GATE_MARKS[-1]), len(loss))
     negative = places(loss, _is_negative)
     if not len(negative):
         return stop
     often = np.flatnonzero(np.arange(1, len(negative) + 1) > np.maximum(0.001 * (negative + 1), 1))
     return min(stop, int(negative[often[0]])) if len(often) else stop
+
+
+def _gate(early: Floats, points: int) -> int:
+    """How many of so many points pass, of which `early` are the first 256."""
+    steps = np.abs(early[1:] - early[:-1])
+    if len(early) and np.minimum.reduce(early) > 1.05 * np.maximum.reduce(steps, initial=0.0):
+        return points  # then the medians differ as much at each mark
+    for mark in _GATE_MARKS:
+        if not median(early[:mark]) > max(1.05 * median(steps[: mark - 1]), 0.0):
+            # What was judged before this mark stays judged.
+            return 0 if mark == _GATE_MARKS[0] else mark // 2
+        if points <= mark:
+            break
+    return points
 
 
 def _is_negative(value: Floats) -> Mask:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_mindformers_plugin.compare import AlignmentError, Comparison, Tolerance, compare
+from tb_mindformers_plugin.health import points
 from tb_mindformers_plugin.health.points import Floats, Indices, Mask, Series, goes_down, is_positive, places
 from tb_mindformers_plugin.metadata import HealthEvent, RunManifest
 from tb_mindformers_plugin.roles import ROLES
@@ -119,7 +120,8 @@ def of_run(contents: RunContents, now: Optional[float] = None, baseline: Optiona
     for role, match in contents.roles.items():
         segments = contents.segments(match.tag)
         if len(segments[0]):
-            curves[role] = _series(role, match.tag, segments[0], contents.kept(match.tag))
+            long = len(segments[0]) >= points.LONG
+            curves[role] = _series(role, match.tag, segments[0], contents.kept(match.tag) if long else Kept())
         left = tuple(_series(role, match.tag, s, Kept()) for s in segments[1:] if not s.current and len(s))
         if left:
             superseded[role] = left

@@ -89,7 +89,7 @@ def grad_explosion(run: RunSeries, parameters: Parameters = Parameters()) -> lis
     """
     norm = run.finite("grad_norm")
     norm = None if norm is None else norm.positive
-    if norm is None or not len(norm):
+    if norm is None or not len(norm) or _is_calm(norm, parameters):
         return []
     found = [_finding(run, norm, explosion, parameters) for explosion in _explosions(norm, parameters)]
     mild = [f for f in found if not f.evidence["loss_followed"]]
@@ -134,6 +134,15 @@ def _explosions(norm: Series, p: Parameters) -> Iterator[_Explosion]:
                 began -= 1
             yield _Explosion(began, first, last, level, True)
         free = last + 1
+
+
+def _is_calm(norm: Series, p: Parameters) -> bool:
+    """Whether no point lies so far above any block's lower quartile that the median of a window could be below it."""
+    levels = block_levels(norm)
+    if not len(levels.top):
+        return True
+    rest = norm.values(len(levels.top) * BLOCK).max(initial=0.0)
+    return max(float(levels.top.max()), float(rest)) <= p.times * float(levels.low.min())
 
 
 def _jumps(norm: Series, p: Parameters) -> Tuple[Indices, Floats]:

@@ -106,9 +106,10 @@ class _Vanished:
 def _vanished(norm: Series, zeros: int, p: Parameters) -> Optional[_Vanished]:
     """Where the norm is near zero, without the `zeros` at the beginning that were not logged; None: nowhere."""
     (y,) = of_blocks(norm, _BLOCK, medians)
-    y = np.where(np.arange(len(y)) < -(-zeros // _BLOCK), np.inf, y)
-    if not len(y) or y.min() >= max(p.least, p.part * float(np.max(y, initial=0, where=np.isfinite(y)))):
+    logged = y[-(-zeros // _BLOCK) :]
+    if not len(logged) or logged.min() >= max(p.least, p.part * float(logged.max())):
         return None
+    y = np.concatenate([np.full(len(y) - len(logged), np.inf), logged])
     before = noise_before(y)[:-1]
     began = _long_enough((y < p.least) | (np.isfinite(before) & (y < p.part * before)), p)
     if not began:
