@@ -89,7 +89,7 @@ def check_known(names: Iterable[str], known: Sequence[str]) -> None:
     """
     for name in names:
         if name not in known:
-            raise BadRequestError(f"parameter {name!r} is unknown", f"known parameters: {', '.join(known)}")
+            raise BadRequestError(f"parameter {_shown(name)} is unknown", f"known parameters: {', '.join(known)}")
 
 
 def check_roles(roles: Iterable[str]) -> None:
@@ -100,7 +100,7 @@ def check_roles(roles: Iterable[str]) -> None:
     """
     for role in roles:
         if role not in ROLES:
-            raise BadRequestError(f"role {role!r} is unknown", f"known roles: {', '.join(ROLES)}")
+            raise BadRequestError(f"role {_shown(role)} is unknown", f"known roles: {', '.join(ROLES)}")
 
 
 def parse_given(pairs: Iterable[str]) -> Given:

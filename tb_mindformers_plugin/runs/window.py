@@ -74,7 +74,10 @@ def window(
     low, high = max(low, float(x[first])), min(high, float(x[last - 1]))
     positive = first + int(np.searchsorted(x[first:last], 0, side="right"))
     if log and positive < last and high > 0:
-        edges = np.exp2(_edges(math.log2(max(low, float(x[positive]))), math.log2(high), buckets - 1))
+        low = max(low, float(x[positive]))
+        high = max(low, high)  # a window may end before the first point that such an axis has a place for
+        with np.errstate(over="ignore"):  # as in `_edges`
+            edges = np.exp2(_edges(math.log2(low), math.log2(high), buckets - 1))
     else:
         edges = _edges(low, high, buckets)
     places = np.searchsorted(x, _as(x, edges))

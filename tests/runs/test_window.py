@@ -98,6 +98,15 @@ def test_a_logarithmic_axis_without_a_place_for_any_point(last):
     assert found.x[-1] == last
 
 
+@pytest.mark.parametrize("stop", [5e-324, 0.5, 1.0, 1.5])
+def test_a_logarithmic_window_that_ends_near_0(stop):
+    x = np.arange(-100, 100)
+    found = window(x, x.astype(np.float32), None, None, stop, 20, log=True)
+    assert len(found.x) <= 20
+    assert found.minimum.min() == -100
+    assert stop <= found.x[-1] <= 3  # a neighbour, and what its bucket holds
+
+
 @given(st.integers(8, 60), st.integers(100, 500), st.floats(-50, 1e5), st.floats(1e-3, 1e6))
 @example(8, 100, -1.0, 2.0)  # half of the points are below 0
 def test_a_logarithmic_window_keeps_its_bounds(buckets, points, begin, width):
