@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import gzip
 import json
 import math
@@ -202,6 +203,38 @@ def test_binary_and_json_say_the_same(logs):
     plain = served.json_series(**asked)["series"][0]["segments"][0]
     for name in ("x", "min", "max", "last", "smoothed"):
         assert binary[name].tolist() == plain[name]
+
+
+def test_several_hundred_series_in_one_request(tmp_path):
+    """Each has its own points, however little memory there is and whoever else asks."""
+    roles = ("loss", "lr", "grad_norm")
+    for n in range(150):
+        event_bytes.write(
+            tmp_path / f"run_{n}",
+            *(event_bytes.scalars(s, loss=n + s / 64, lr=n / 256, grad_norm=float(s)) for s in range(40)),
+        )
+    served = Served(tmp_path)
+    served.plugin._store.memory = 5000  # two runs
+    names = [f"run_{n}" for n in range(150)]
+
+    def ask(_):
+        answer = served.post(runs=names, roles=list(roles), buckets=2000)
+        assert answer.status_code == 200, answer.text
+        return thb1.decode(answer.get_data())
+
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        for found in pool.map(ask, range(3)):
+            assert found["missing"] == []
+            assert [(s["run"], s["role"]) for s in found["segments"]] == [
+                (run, role) for run in names for role in roles
+            ]
+            for segment in found["segments"]:
+                n = int(segment["run"][4:])
+                expected = {"loss": n + np.arange(40) / 64, "lr": np.full(40, n / 256), "grad_norm": np.arange(40)}
+                assert segment["raw"]
+                assert segment["x"].tolist() == list(range(40))
+                assert segment["last"].tolist() == expected[segment["role"]].astype(np.float32).tolist()
+    assert sum(run.nbytes for run in served.plugin._store.runs.values()) <= 5000
 
 
 def test_non_finite_points_in_binary(tmp_path):

@@ -138,6 +138,27 @@ def test_clocks_that_fail(tmp_path):
     assert sorted(relative.last.tolist()) == [0, 1, 3, 4, 5, 6]
 
 
+@pytest.mark.parametrize("way", ["renamed", "copied and emptied"])
+def test_a_log_that_is_rotated_while_it_is_watched(tmp_path, way):
+    path = event_bytes.write(tmp_path / "run", loss(range(100)), name="events.out.tfevents.1000.h")
+    event_bytes.write(tmp_path / "other", loss(range(5)))
+    found = Logdir(tmp_path)
+    old = path.with_name(path.name + ".1")
+    if way == "renamed":
+        path.rename(old)
+        path = path.with_name("events.out.tfevents.2000.h")
+    else:
+        old.write_bytes(path.read_bytes())
+    path.write_bytes(event_bytes.version() + loss(range(100, 130)))
+    found.store.refresh()
+    segments = found.segments("run")
+    assert sorted(x for segment in segments for x in segment.points.x.tolist()) == list(range(130))
+    if way == "renamed":
+        assert len(segments) == 1
+        assert {run["run"]: run["restarts"] for run in list_runs(found.store)["runs"]} == {"run": [], "other": []}
+    assert found.curve("other").x.tolist() == list(range(5))
+
+
 @pytest.mark.parametrize(
     "tag", ["a b/c%20d", "\"quotes\" & 'more'", "<script>alert(1)</script>", "🙂/中文", "x" * 4096]
 )
