@@ -45,6 +45,18 @@ def test_one_run_has_all_four_metrics_in_one_frame(open_tab, base):
         assert pixels(tab, colour) > 100, role
 
 
+def test_axis_titles_are_not_broken_within_a_chinese_word(open_tab, base):
+    tab = open_tab(base=base, locale="zh-CN")
+    tab.select("first")
+    lines = {
+        title.get_attribute("data-role"): title.locator("b").evaluate("(b) => b.getClientRects().length")
+        for title in tab.find("axis-title").all()
+    }
+    assert lines == {"loss": 1, "grad_norm": 1, "lr": 1, "loss_scale": 1}
+    boxes = sorted((t.bounding_box() for t in tab.find("axis-title").all()), key=lambda box: box["x"])
+    assert all(a["x"] + a["width"] <= b["x"] + 1 for a, b in zip(boxes, boxes[1:]))
+
+
 def test_several_runs_are_lanes_and_the_toggle_merges_them(open_tab, base):
     tab = open_tab(base=base)
     tab.select("first", "second", "third")

@@ -121,6 +121,16 @@ def test_a_kept_cursor_survives_zoom_and_reload_but_no_other_axis(tab):
     assert pixels(tab, CURSOR, 0, ".layer.cursor") == 0
 
 
+def test_a_click_that_closes_a_menu_keeps_no_cursor(tab):
+    tab.find("export").click()
+    tab.find("export-csv").wait_for()
+    tab.page.mouse.click(*place(tab, 60, height=0.8))
+    tab.find("export-csv").wait_for(state="detached")
+    assert tab.find("values-where").get_attribute("data-pinned") == "false"
+    tab.page.mouse.click(*place(tab, 60, height=0.8))
+    tab.find("values-where", pinned="true").wait_for()
+
+
 def test_a_double_click_still_shows_everything(tab):
     drag(tab, 40, 120)
     zoomed(tab)

@@ -24,7 +24,9 @@ export function ColourPicker({ session, state, theme, run, at, onClose }: Props)
   useEffect(() => {
     box.current?.querySelector<HTMLElement>("[aria-pressed=true]")?.focus();
     const outside = (e: PointerEvent) => {
-      if (!box.current?.contains(e.target as Node)) onClose();
+      if (box.current?.contains(e.target as Node)) return;
+      onClose();
+      e.stopPropagation(); // to a chart it would be a click
     };
     document.addEventListener("pointerdown", outside, true);
     return () => {

@@ -31,7 +31,9 @@ export function Menu({ label, items, testid, class: kind = "button", disabled, c
     if (!open) return;
     entries(box.current)[0]?.focus();
     const outside = (e: PointerEvent) => {
-      if (!box.current?.contains(e.target as Node)) setOpen(false);
+      if (box.current?.contains(e.target as Node)) return;
+      setOpen(false);
+      e.stopPropagation(); // to a chart it would be a click
     };
     document.addEventListener("pointerdown", outside, true);
     return () => document.removeEventListener("pointerdown", outside, true);

@@ -100,7 +100,8 @@ function Titles({ layout, scene, panel, session }: TitlesProps) {
             data-role={zone.role}
             style={{
               left: px(place.left + (place.side === "left" ? 0 : 4)),
-              width: px(place.width - 4),
+              // On the right it may reach up to where the next one begins: four characters of Chinese do.
+              width: px(place.width - (place.side === "left" ? 4 : 0)),
               top: px(top - 58),
               ...(coloured && { color: `var(--${zone.role})` }),
             }}
