@@ -19,6 +19,7 @@ from typing import Any
 from generate import SHAPES, Written, one_layout_a_role, points_of, written
 from measure import Table, at_most, fresh, interleaved, median, megabytes, spread
 
+from tb_mindformers_plugin.health import diagnose
 from tb_mindformers_plugin.runs import RunStore, Segment, open_logdir
 
 GOAL_MS = 100.0
@@ -60,11 +61,12 @@ def _long_run(directory: pathlib.Path, scale: float, repeat: int) -> Table:
     table = Table(
         "P5",
         f"refresh of one run that grew by {STEPS} steps",
-        ("points", "cold", "first look after growth", "later looks", "goal"),
+        ("points", "cold", "first look after growth", "later looks", "all rules: cold", "later looks", "goal"),
         (
             f"Processor time in one fresh process each, of a cold load and of {LOOKS} looks: each finds the files, "
             "reads what is new, and makes the summary, all curves and the smoothed loss.",
             "The first look after growth makes room for more, once: it copies the points.",
+            "All rules are asked behind each look, and timed apart.",
         ),
     )
     found = interleaved({str(one.points): lambda one=one: _fresh_copy(one, "long") for one in (short, long)}, repeat)
@@ -73,7 +75,8 @@ def _long_run(directory: pathlib.Path, scale: float, repeat: int) -> Table:
     for one in (short, long):
         samples = found[str(one.points)]
         goal = at_most(times, GOAL_RATIO, f"x that of {short.points:,}") if one is long else None
-        table.add(f"{one.points:,}", *(spread(samples, field) for field in ("cold", "first", "later")), goal)
+        fields = ("cold", "first", "later", "rules_cold", "rules_later")
+        table.add(f"{one.points:,}", *(spread(samples, field) for field in fields), goal)
     return table
 
 
@@ -121,16 +124,27 @@ def _one_run(logdir: pathlib.Path) -> None:
     begin = time.process_time()
     store = open_logdir(str(logdir))
     last = _look_at_all(store)
-    spent = [time.process_time() - begin]
+    spent, rules = [time.process_time() - begin], [_diagnosed(store)]
     for look in range(LOOKS):
         _grow(path, 0, last + look * STEPS)
         begin = time.process_time()
         store.refresh()
         reached = _look_at_all(store)
         spent.append(time.process_time() - begin)
+        rules.append(_diagnosed(store))
         if reached != last + (look + 1) * STEPS:
             raise RuntimeError(f"after look {look} the run ends at {reached}")
-    print(json.dumps({"cold": spent[0], "first": spent[1], "later": statistics.median(spent[2:])}))
+    later, rules_later = statistics.median(spent[2:]), statistics.median(rules[2:])
+    result = {"cold": spent[0], "first": spent[1], "later": later, "rules_cold": rules[0], "rules_later": rules_later}
+    print(json.dumps(result))
+
+
+def _diagnosed(store: RunStore) -> float:
+    """Processor time of all rules over the run."""
+    (contents,) = store.load(store.runs).values()
+    begin = time.process_time()
+    diagnose(contents)
+    return time.process_time() - begin
 
 
 def _look_at_all(store: RunStore) -> int:

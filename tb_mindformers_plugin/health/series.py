@@ -120,8 +120,10 @@ def of_run(contents: RunContents, now: Optional[float] = None, baseline: Optiona
     for role, match in contents.roles.items():
         segments = contents.segments(match.tag)
         if len(segments[0]):
-            long = len(segments[0]) >= points.LONG
-            curves[role] = _series(role, match.tag, segments[0], contents.kept(match.tag) if long else Kept())
+            kept = contents.kept(match.tag)
+            curves[role] = _series(
+                role, match.tag, segments[0], kept if len(segments[0]) >= points.LONG else Kept(kept)
+            )
         left = tuple(_series(role, match.tag, s, Kept()) for s in segments[1:] if not s.current and len(s))
         if left:
             superseded[role] = left

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tb_mindformers_plugin.eventfile import Chunk, Column
 from tb_mindformers_plugin.health import points
 from tb_mindformers_plugin.health.registry import registry
+from tb_mindformers_plugin.health.rules import lr_schedule_mismatch
 from tb_mindformers_plugin.health.series import of_run
 from tb_mindformers_plugin.health.subsumption import without_consequences
 from tb_mindformers_plugin.metadata import RunManifest
@@ -140,6 +141,32 @@ def test_whatever_happens_to_a_run(name, seed, damage, dtype, parts):
         at = stop
         followed, fresh = writing.look()
         assert followed == fresh
+
+
+def test_a_declared_schedule_is_asked_about_new_points_alone(monkeypatch):
+    asked = []
+    schedule = {"kind": "constant", "peak": 1e-3}
+
+    def learning_rates(schedule, i):
+        asked.append(len(i))
+        return np.full(len(i), schedule["peak"])
+
+    monkeypatch.setattr(lr_schedule_mismatch, "learning_rates", learning_rates)
+    monkeypatch.setattr(points, "LONG", 500)
+    step = np.arange(1, 1001)
+    # Overflows are logged seldom: little is kept of them, and yet it is known that they are the same.
+    seldom = step[9::10]
+    series = {"lr": (step, step * 1.0, np.full(1000, 1e-3)), "overflow": (seldom, seldom * 1.0, seldom % 7 == 0)}
+    writing = Writing(series, RunManifest(schedule=schedule), np.float32)
+    writing.write(1, 900)
+    writing.look()
+    for first in (901, 911, 921):
+        asked.clear()
+        writing.write(first, first + 9)
+        followed, fresh = writing.look()
+        assert followed == fresh
+        assert asked[0] <= 20
+        assert max(asked) == first + 9
 
 
 def test_of_a_healthy_run_that_grew_only_what_is_new_is_read():
