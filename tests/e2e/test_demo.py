@@ -17,7 +17,9 @@ pytestmark = pytest.mark.e2e
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_it_prints_the_address_of_the_tab_and_takes_its_server_with_it(browser, demo_logs, ending):
-    code = "from tb_mindformers_plugin.cli.main import main; main()"
+    # As in a terminal: what a shell starts in the background ignores Ctrl-C, and so would what it starts.
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    code += "from tb_mindformers_plugin.cli.main import main; main()"
     demo = subprocess.Popen(
         [sys.executable, "-u", "-c", code, "demo", "--logdir", str(demo_logs), "--port", "0"],
         stdout=subprocess.PIPE,
