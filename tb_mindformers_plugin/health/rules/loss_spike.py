@@ -131,8 +131,11 @@ def loss_spike(run: RunSeries, parameters: Parameters = Parameters()) -> list[Fi
     return found
 
 
+_TINY = np.finfo(np.float64).tiny
+
+
 def _log(values: Floats) -> Floats:
-    return np.log(np.maximum(values, np.finfo(float).tiny))
+    return np.log(np.maximum(values, _TINY))
 
 
 def _excursions(levels: BlockLevels, noise: Floats) -> Floats:
