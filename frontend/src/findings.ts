@@ -57,6 +57,15 @@ export const versionOf = (run: RunInfo): string => {
   return [run.last_wall_time, lastStep, run.status, ...counts, tags].join(" ");
 };
 
+/** Most rules say nothing of a run that is shorter: what spikes is told by the 64 points before it. */
+export const POINTS_TO_JUDGE = 64;
+
+/** Points of a run's longest curve; null where it was listed without being read. */
+export const pointsOf = (run: RunInfo): number | null => {
+  const points = Object.values(run.roles).map((of) => of.points);
+  return points.includes(null) ? null : Math.max(0, ...(points as number[]));
+};
+
 /** Context on either side, as a part of the stretch; and at least so many steps, for a stretch of one. */
 const MARGIN = 0.35;
 const FEWEST_STEPS = 40;

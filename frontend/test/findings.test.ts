@@ -4,6 +4,7 @@ import {
   findingId,
   findingsAsCsv,
   findingsAsText,
+  pointsOf,
   remarks,
   sortFindings,
   stretchOf,
@@ -30,6 +31,15 @@ const finding = (more: Partial<Finding> = {}): Finding => ({
 const long = runInfo("a", { roles: { loss: { ...SERIES, first_step: 0, last_step: 10_000 } } });
 
 afterEach(() => speak("en"));
+
+describe("how much there is to judge", () => {
+  it("is the longest curve, and unknown where one was not read", () => {
+    const loss = { ...SERIES, points: 3 };
+    expect(pointsOf(runInfo("a", { roles: {} }))).toBe(0);
+    expect(pointsOf(runInfo("a", { roles: { loss, lr: { ...SERIES, points: 80 } } }))).toBe(80);
+    expect(pointsOf(runInfo("a", { roles: { loss, lr: { ...SERIES, points: null } } }))).toBe(null);
+  });
+});
 
 describe("findings", () => {
   it("are listed worst first, then in the order of the runs and steps", () => {

@@ -83,6 +83,8 @@ def test_one_point(open_tab, tmp_path):
         assert "10.5" in tab.find("run-row", run="begun").inner_text()
         for role, colour in ROLE_COLOURS.items():
             assert pixels(tab, colour) > 5, role  # a dot
+        tab.checked()
+        assert "No finding in one point" in tab.find("findings").inner_text()  # and not that all is well
 
 
 def test_manifest_alone(open_tab, tmp_path):

@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { Finding } from "../api";
 import type { Plan } from "../chart/plan";
 import type { Scene } from "../chart/scene";
-import { findingId, runOf, sortFindings } from "../findings";
+import { findingId, POINTS_TO_JUDGE, pointsOf, runOf, sortFindings } from "../findings";
 import { distinctParts, middleEllipsis, sayable } from "../names";
 import { colourOf } from "../palette";
 import type { Session, SessionState } from "../session";
@@ -105,7 +105,12 @@ function nothing(
   if (ofRun.length > 0) return text.findings.noneOfLevel;
   if (state.checking > 0) return text.findings.loading;
   if (runs.some((run) => state.unchecked.has(run))) return "";
-  return text.findings.none(runOf(scope) === null ? runs.length : 1);
+  const one = runOf(scope) ?? (runs.length === 1 ? runs[0] : undefined);
+  if (one === undefined) return text.findings.none(runs.length);
+  const run = state.runs.get(one);
+  const points = run ? pointsOf(run) : null;
+  if (points !== null && points < POINTS_TO_JUDGE) return text.findings.tooFew(points, POINTS_TO_JUDGE);
+  return text.findings.none(1);
 }
 
 function List({ session, state, theme, shown }: Props & { shown: readonly Finding[] }) {

@@ -163,6 +163,8 @@ export const en = {
       `[${severity}] ${run}, ${steps}: ${message}`,
     none: (n: number) =>
       n === 1 ? "No finding: this run looks healthy." : `No finding in these ${formatCount(n)} runs.`,
+    tooFew: (points: number, least: number) =>
+      `No finding in ${points === 1 ? "one point" : `${points} points`}: most rules need ${least} and more.`,
     noneOfLevel: "No finding of this severity.",
     noRuns: "Select a run to see what the rules find in it.",
     loading: "Checking the runs…",

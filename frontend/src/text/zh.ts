@@ -154,6 +154,7 @@ export const zh: Text = {
     stepsLabel: (first, last) => (first === last ? `第 ${first} 步` : `第 ${first} 到 ${last} 步`),
     asText: (severity, run, steps, message) => `[${severity}] ${run}，${steps}：${message}`,
     none: (n) => (n === 1 ? "没有诊断：该运行正常。" : `这 ${formatCount(n)} 个运行没有诊断。`),
+    tooFew: (points, least) => `${points} 个点中没有诊断：多数规则至少需要 ${least} 个点。`,
     noneOfLevel: "没有该级别的诊断。",
     noRuns: "选择一个运行以查看诊断。",
     loading: "正在检查运行…",
