@@ -234,7 +234,7 @@ def test_the_note_says_what_to_install(monkeypatch):
         monkeypatch.setitem(sys.modules, package, None)
     # fsspec keeps the classes that an earlier test had it import.
     for protocol in ("s3", "gs"):
-        monkeypatch.delitem(fsspec.registry._registry, protocol, raising=False)
+        monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, protocol, raising=False)
     storage._remote.cache_clear()
 
     assert f"pip install s3fs=={fsspec.__version__}" in discover(roots(logdir="s3://b/logs")).problems[0]
