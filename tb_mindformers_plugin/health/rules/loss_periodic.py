@@ -6,10 +6,11 @@ sigma, is cut into chunks of 512 bins. c is the mean autocorrelation of 1, 2, 4,
 bins (of the first chunk also when only 96 and more of its bins are there; behind the 64th chunk only every
 eighth is looked at). A local peak of c at a lag p of 12 to 32 bins (8 to 32 of one point) counts when
 c > max(0.2, 4/sqrt m), c - min(c[2..p]) > max(0.35, 7/sqrt m, 10/sqrt m behind the first chunk) and
-c[2p] > 0.12; a divisor of p that also peaks is taken instead. The swing, sqrt(8 c variance), must be 3.5 %
-at least; and folded by the period, with the trend restored, the rest must climb by at least half of what it
-swings. Warning; info where the period
-is the manifest's epoch and the loss has fallen below 0.08 of its level: samples that are learnt by heart make
+c[2p] > 0.12; so does one at 33 to 48 bins when 192 to 384 bins of the first chunk are there (bins of twice the size
+are too few then: a run of eight to fifteen periods), with c > 5/sqrt m and c - min(c[2..p]) > 10/sqrt m; a divisor
+of p that also peaks is taken instead. The swing, sqrt(8 c variance), must be 3.5 % at least; and folded by the
+period, with the trend restored, the rest must climb by at least half of what it swings. Warning; info where the
+period is the manifest's epoch and the loss has fallen below 0.08 of its level: samples that are learnt by heart make
 such a saw-tooth.
 
 Source: periodicity by autocorrelation; thresholds measured by this project.
@@ -26,6 +27,7 @@ import math
 from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tb_mindformers_plugin.health.finding import Finding, Text
 from tb_mindformers_plugin.health.limits import Part
@@ -59,13 +61,20 @@ class Parameters:
 
 
 _FEWEST_BINS = 160
-# Bins between two medians of the trend, and the longest lag.
+# Bins between two medians of the trend, and the longest lag but for `_LONGEST`.
 _HOP = 32
 _CHUNK = 16 * _HOP
 # The shortest lag, which only bins of one point need.
 _SHORTEST = 8
 # Bins of the first chunk at which it is looked at before it is whole.
 _EARLY = (96, 128, 192, 256, 384)
+# The longest lag in the first chunk while it has at least so many bins and is not whole: the same period in bins of
+# twice the size is short enough, but of those there are too few yet.
+_LONGEST = 48
+_YOUNG = 4 * _LONGEST
+# More lags are more chances: the least height of a long one's peak, and over the valley before, times sqrt(bins).
+_LONG_LEAST = 5.0
+_LONG_CONTRAST = 10.0
 # Chunks that are all looked at; behind them every eighth is.
 _ALL = 64
 # Parts of a period that are told apart.
@@ -144,8 +153,8 @@ def _looked(kept: Series, known: Optional[_Looked], count: int, p: Parameters) -
     found, chunks = _peaks(c, plan.chunks, p), dict(known.chunks)
     for size, whole in plan.whole.items():
         # Of whole chunks in a row the mean of 2, 4, 8, …
-        before = chunks.get(size, c[:0])
-        chunks[size] = np.concatenate([before, c[whole]])[:_ALL]
+        before = chunks.get(size, c[:0, : 2 * _HOP + 2])
+        chunks[size] = np.concatenate([before, c[whole, : 2 * _HOP + 2]])[:_ALL]
         found += _means(chunks[size], len(before), size, p)
     return _Looked(chunks, known.found + found, known.folds)
 
@@ -187,6 +196,11 @@ class _Chunks:
         Of many chunks one will look as if.
         """
         return np.where(self.first == 0, 7.0, 10.0) / np.sqrt(self.count)
+
+    @functools.cached_property
+    def young(self) -> npt.NDArray[np.bool_]:
+        """(r,) whether lags of more than 32 bins count."""
+        return (self.first == 0) & (self.count >= _YOUNG) & (self.count < _CHUNK)
 
     @functools.cached_property
     def least(self) -> Floats:
@@ -302,30 +316,39 @@ def _clipped(rows: Floats, plan: _Plan) -> Floats:
 
 
 def _autocorrelation(rows: Floats) -> Floats:
-    """(r, 66) autocorrelation of each row at lags from 0 on."""
-    # 512 bins, and room for the lags behind them.
+    """(r, 98) autocorrelation of each row at lags from 0 on; beyond 66 only of rows of 384 bins and fewer."""
+    # 512 bins, and room for 66 lags behind them.
     spectrum = np.fft.rfft(rows, 600, axis=1)
-    full = np.fft.irfft(spectrum.real**2 + spectrum.imag**2, axis=1)[:, : 2 * _HOP + 2]
+    full = np.fft.irfft(spectrum.real**2 + spectrum.imag**2, axis=1)[:, : 2 * _LONGEST + 2]
     return full / full[:, :1]
 
 
 def _peaks(c: Floats, chunks: _Chunks, p: Parameters) -> Tuple[_Stretch, ...]:
-    """Of rows of autocorrelations those with a peak that counts, and the lag of the highest in each."""
+    """Of rows of autocorrelations those with a peak that counts, and the lag of the highest in each.
+
+    Of (r, 66) lags up to 32 are looked at, of (r, 98) those up to 48.
+    """
     contrast, least = np.maximum(p.contrast, chunks.contrast), np.maximum(p.correlation, chunks.least)
-    highest = np.maximum.reduce(c[:, _SHORTEST : _HOP + 1], axis=1)
-    valley = np.minimum.reduce(c[:, 2:_HOP], axis=1)
+    longest = c.shape[1] // 2 - 1
+    highest = np.maximum.reduce(c[:, _SHORTEST : longest + 1], axis=1)
+    valley = np.minimum.reduce(c[:, 2:longest], axis=1)
     rows = ((highest > least) & (highest - valley > contrast)).nonzero()[0]
     if not len(rows):
         return ()
     c, size, first, count = c[rows], chunks.size[rows], chunks.first[rows] + _HOP, chunks.count[rows]
-    lags = np.arange(_SHORTEST, _HOP + 1)
-    here = c[:, _SHORTEST : _HOP + 1]
-    valley = np.minimum.accumulate(c[:, 2:_HOP], axis=1)[:, _SHORTEST - 3 :]
-    counts = (here - valley > contrast[rows, None]) & (here > least[rows, None])
-    counts &= c[:, 2 * _SHORTEST : 2 * _HOP + 1 : 2] > p.again
-    counts &= (here >= c[:, _SHORTEST - 1 : _HOP]) & (here >= c[:, _SHORTEST + 1 : _HOP + 2])
+    lags = np.arange(_SHORTEST, longest + 1)
+    is_long = lags > _HOP
+    root = np.sqrt(count)[:, None]
+    contrast = np.maximum(contrast[rows, None], is_long * _LONG_CONTRAST / root)
+    least = np.maximum(least[rows, None], is_long * _LONG_LEAST / root)
+    here = c[:, _SHORTEST : longest + 1]
+    valley = np.minimum.accumulate(c[:, 2:longest], axis=1)[:, _SHORTEST - 3 :]
+    counts = (here - valley > contrast) & (here > least)
+    counts &= c[:, 2 * _SHORTEST : 2 * longest + 1 : 2] > p.again
+    counts &= (here >= c[:, _SHORTEST - 1 : longest]) & (here >= c[:, _SHORTEST + 1 : longest + 2])
     # What is shorter was seen in smaller bins.
     counts &= (lags >= 12) | (size == 1)[:, None]
+    counts &= ~is_long | chunks.young[rows, None]
     lag = lags[np.argmax(np.where(counts, here, -np.inf), axis=1)]
     found = np.stack([size, first, first + count, lag], axis=1)[counts.any(axis=1)]
     return tuple(_Stretch(*row) for row in found.tolist())
