@@ -233,6 +233,15 @@ def test_periodic(period, every):
     assert "1 epoch" in found.message
 
 
+@pytest.mark.parametrize("points", [1200, 2600])
+@pytest.mark.parametrize("periods", [8, 9])
+def test_few_periods(points, periods):
+    period = points // periods
+    loss = healthy.loss(points) * np.exp(0.08 * np.sin(2 * np.pi * np.arange(points) / period))
+    (found,) = find("loss_periodic", loss=loss)
+    assert abs(found.evidence["period_steps"] - period) <= 0.05 * period
+
+
 def test_quiet_periodic():
     t = np.arange(3000)
     assert find("loss_periodic", loss=healthy.loss()) == []

@@ -6,8 +6,8 @@ sigma, is cut into chunks of 512 bins. c is the mean autocorrelation of 1, 2, 4,
 bins (of the first chunk also when only 96 and more of its bins are there; behind the 64th chunk only every
 eighth is looked at). A local peak of c at a lag p of 12 to 32 bins (8 to 32 of one point) counts when
 c > max(0.2, 4/sqrt m), c - min(c[2..p]) > max(0.35, 7/sqrt m, 10/sqrt m behind the first chunk) and
-c[2p] > 0.12; so does one at 33 to 48 bins when 192 to 384 bins of the first chunk are there (bins of twice the size
-are too few then: a run of eight to fifteen periods), with c > 5/sqrt m and c - min(c[2..p]) > 10/sqrt m; a divisor
+c[2p] > 0.12; so does one at 33 to 48 bins where m is 192 to 384 of the first chunk, with c > 5/sqrt m and
+c - min(c[2..p]) > 10/sqrt m (bins of twice the size may be too few yet: a run of about ten periods); a divisor
 of p that also peaks is taken instead. The swing, sqrt(8 c variance), must be 3.5 % at least; and folded by the
 period, with the trend restored, the rest must climb by at least half of what it swings. Warning; info where the
 period is the manifest's epoch and the loss has fallen below 0.08 of its level: samples that are learnt by heart make
