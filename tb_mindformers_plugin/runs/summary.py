@@ -137,9 +137,9 @@ _RECENT = 64
 def _seconds_per_step(curve: Optional[Segment]) -> Optional[float]:
     if curve is None or len(curve) < 2:
         return None
-    steps, seconds = np.diff(curve.step[-_RECENT:]), np.diff(curve.wall[-_RECENT:])
-    usable = (steps > 0) & (seconds > 0) & np.isfinite(seconds)
-    with np.errstate(over="ignore"):  # a clock may be as wrong as numbers go
+    with np.errstate(all="ignore"):  # a clock may be as wrong as numbers go
+        steps, seconds = np.diff(curve.step[-_RECENT:]), np.diff(curve.wall[-_RECENT:])
+        usable = (steps > 0) & (seconds > 0) & np.isfinite(seconds)
         median = float(np.median(seconds[usable] / steps[usable])) if usable.any() else math.inf
     return median if math.isfinite(median) else None
 
