@@ -242,6 +242,17 @@ def test_few_periods(points, periods):
     assert abs(found.evidence["period_steps"] - period) <= 0.05 * period
 
 
+def test_a_saw_tooth_of_samples_learnt_by_heart():
+    t = np.arange(6000)
+    loss = 4 * 0.01 ** (t / 6000) * np.exp(healthy.noise(6000, 0.02) + 0.3 * (t % 100 / 100))
+    (found,) = find("loss_periodic", {"loss": (t, None, loss)}, RunManifest(steps_per_epoch=100))
+    assert found.severity == "info"
+    assert "by heart" in found.advice
+    (found,) = find("loss_periodic", {"loss": (t, None, loss)}, RunManifest(steps_per_epoch=1700))
+    assert found.severity == "warning"
+    assert "not shuffled" in found.advice
+
+
 def test_quiet_periodic():
     t = np.arange(3000)
     assert find("loss_periodic", loss=healthy.loss()) == []
