@@ -76,6 +76,20 @@ def test_svg_is_the_chart_in_vectors(open_tab, base):
     assert tab.frame.locator(".u-wrap canvas").first.evaluate("(c) => c.toDataURL()") == before
 
 
+def test_pictures_are_offered_again_after_a_view_without_a_chart(open_tab, base):
+    tab = open_tab(base=base, accept_downloads=True)
+    tab.select("a", NAME)
+    tab.frame.get_by_text("Compare", exact=True).click()
+    tab.find("pin-choice").wait_for()  # no baseline yet, and no chart
+    tab.find("export").click()
+    assert tab.find("export-svg").is_disabled()
+    tab.page.keyboard.press("Escape")
+    tab.frame.get_by_text("Overlay", exact=True).click()
+    tab.ready()
+    _, content = save(tab, "svg")
+    assert b"<path" in content
+
+
 @pytest.mark.parametrize("view", ["overlay", "stacked"])
 def test_png_shows_what_the_screen_shows(open_tab, base, view):
     tab = open_tab(base=base, accept_downloads=True)

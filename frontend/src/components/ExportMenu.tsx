@@ -40,7 +40,7 @@ export function ExportMenu({ session }: { session: Session }) {
         testid="export"
         class="button menu-button"
         disabled={!session.state.answer?.runs.length}
-        items={[
+        items={() => [
           { ...data("csv"), heading: text.exports.data(runs.length) },
           data("json"),
           {

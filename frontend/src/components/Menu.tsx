@@ -15,7 +15,8 @@ export interface MenuItem {
 
 interface Props {
   label: string;
-  items: readonly MenuItem[];
+  /** Asked for when the menu is opened: what can be chosen may have changed since the button was drawn. */
+  items: () => readonly MenuItem[];
   testid: string;
   class?: string;
   disabled?: boolean;
@@ -74,7 +75,7 @@ export function Menu({ label, items, testid, class: kind = "button", disabled, c
       </button>
       {open && (
         <div class="menu-box" role="menu" aria-label={label}>
-          {items.map((item) => (
+          {items().map((item) => (
             <MenuEntry key={item.key} item={item} testid={`${testid}-${item.key}`} onClose={close} />
           ))}
         </div>

@@ -22,12 +22,14 @@ export function ReloadMenu({ session, state }: { session: Session; state: Sessio
         label={text.refresh.title}
         testid="refresh"
         class="button narrow"
-        items={INTERVALS.map((seconds) => ({
-          key: String(seconds),
-          label: seconds === 0 ? text.refresh.follow : text.refresh.every(seconds),
-          checked: state.view.every === seconds,
-          onChoose: () => session.setView({ every: seconds }),
-        }))}
+        items={() =>
+          INTERVALS.map((seconds) => ({
+            key: String(seconds),
+            label: seconds === 0 ? text.refresh.follow : text.refresh.every(seconds),
+            checked: state.view.every === seconds,
+            onChoose: () => session.setView({ every: seconds }),
+          }))
+        }
       >
         <span aria-hidden="true">▾</span>
       </Menu>
