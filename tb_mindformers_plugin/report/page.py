@@ -22,6 +22,8 @@ _ICONS = {"critical": "✕", "warning": "!", "info": "i", "ok": "✓"}
 _STATUS = {
     "running": Text("running", "运行中"),
     "ended": Text("ended", "已结束"),
+    "stopped": Text("stopped", "已停止"),
+    "failed": Text("failed", "失败"),
     "stalled": Text("stalled", "已停滞"),
     "unknown": Text("unknown", "未知"),
 }
@@ -71,6 +73,13 @@ def _swatch(run: ReportedRun) -> str:
     return f'<i style="--c:var(--run{run.slot})"></i>{escape(run.name)}'
 
 
+def _how_it_stands(run: ReportedRun) -> str:
+    """Returns the run's status, and of one that ended early how."""
+    end = run.summary.ended
+    how = str(end.fields.get("status")) if run.status == "ended" and end is not None else ""
+    return how if how in ("stopped", "failed") else run.status
+
+
 def _overview(report: Report, language: str) -> Iterator[str]:
     heads = [
         _t(language, "Run", "训练"),
@@ -87,7 +96,7 @@ def _overview(report: Report, language: str) -> Iterator[str]:
             _swatch(run)
             + (f" <small>{_t(language, 'baseline', '基线')}</small>" if run.name == report.baseline else ""),
             _pill(run.verdict, VERDICT_NAMES[run.verdict].in_language(language)),
-            _STATUS[run.status].in_language(language),
+            _STATUS[_how_it_stands(run)].in_language(language),
             _steps(run),
             _last(run, "loss"),
             _last(run, "eval_loss"),

@@ -62,6 +62,11 @@ def test_what_is_wrong_comes_first(tmp_path):
     assert "Loss was NaN at 25 of 515 logged steps" in page
     assert "Compared with" not in page
     assert len(page) < 1_000_000
+    # A training that failed or was stopped did not just end.
+    ended = dict(re.findall(r"<tr><td><i[^>]*></i>([^<]*)</td><td><span.*?</span></td><td>(\w+)</td>", page))
+    assert ended["lr_too_high_nan"] == "failed"
+    assert ended["lr_too_high"] == "stopped"
+    assert ended["healthy_warmup_cosine"] == "ended"
 
 
 def test_chosen_runs_and_chinese(logs, tmp_path):
