@@ -97,7 +97,7 @@ def _differs(comparison: Comparison) -> Text:
     )
     zh = f"{name} 自第 {step:,} 步起与基线相差超过 {limit}；{errors.points:,} 个共同点中 {beyond} 超出。{size.zh}"
     if errors.not_finite:
-        en += f" At {errors.not_finite:,} points one of the two only is a finite number."
+        en += f" At {errors.not_finite:,} points only one of the two is a finite number."
         zh += f"有 {errors.not_finite:,} 个点仅一方为有限数值。"
     begins = comparison.constant
     if begins is not None:
