@@ -22,7 +22,7 @@ from tb_mindformers_plugin.health.points import places
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import groups, warmup_end
 from tb_mindformers_plugin.health.series import Floats, Mask, RunSeries, Series
-from tb_mindformers_plugin.language import number
+from tb_mindformers_plugin.language import number, share
 
 _ADVICE = {
     "saturated": Text(
@@ -88,9 +88,9 @@ def _finding(norm: Series, threshold: float, first: int, last: int, always: bool
         "warning" if (on and middle > p.warning_times * threshold) or not always else "info",
         (first, last, first + int(np.argmax(within))),
         Text(
-            f"Grad norm was above the clip threshold of {number(threshold)} at {part:.0%} of the points from step "
+            f"Grad norm was above the clip threshold of {number(threshold)} at {share(part)} of the points from step "
             f"{steps[0]} to {steps[1]} (median {number(middle)}).",
-            f"第 {steps[0]} 至 {steps[1]} 步有 {part:.0%} 的记录点梯度范数高于裁剪阈值 {number(threshold)}"
+            f"第 {steps[0]} 至 {steps[1]} 步有 {share(part)} 的记录点梯度范数高于裁剪阈值 {number(threshold)}"
             f"（中位数 {number(middle)}）。",
         ),
         _ADVICE["saturated"],

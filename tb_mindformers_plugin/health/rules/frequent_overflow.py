@@ -24,6 +24,7 @@ from tb_mindformers_plugin.health.points import goes_down, highest, is_positive,
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.rules.loss_scale_collapse import settled_at
 from tb_mindformers_plugin.health.series import Floats, Indices, RunSeries, Series
+from tb_mindformers_plugin.language import share
 
 _ADVICE = {
     "overflow": Text(
@@ -160,10 +161,10 @@ def _finding(overflows: _Overflows, begin: int, end: int, peak: int) -> Finding:
         "warning",
         (begin, end, peak),
         Text(
-            f"{'At least ' if bound else ''}{total:,} of {within:,.0f} steps ({total / within:.0%}) were skipped for "
-            f"overflow from step {first} to {last}.",
+            f"{'At least ' if bound else ''}{total:,} of {within:,.0f} steps ({share(total / within)}) were skipped "
+            f"for overflow from step {first} to {last}.",
             f"第 {first} 至 {last} 步中{'至少' if bound else ''}有 {total:,} 步（共 {within:,.0f} 步，"
-            f"{total / within:.0%}）因溢出被跳过。",
+            f"{share(total / within)}）因溢出被跳过。",
         ),
         _ADVICE["overflow"],
         {"skipped": total, "of": within, "part": total / within, "lower_bound": bound},

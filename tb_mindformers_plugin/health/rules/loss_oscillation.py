@@ -32,7 +32,7 @@ from tb_mindformers_plugin.health.robust import (
 )
 from tb_mindformers_plugin.health.rolling import noise_before
 from tb_mindformers_plugin.health.series import RunSeries, Series
-from tb_mindformers_plugin.language import number
+from tb_mindformers_plugin.language import number, share
 
 _ADVICE = {
     "oscillation": Text(
@@ -129,10 +129,10 @@ def _finding(loss: Series, levels: BlockLevels, begin: int, last: int, base: flo
         "info" if settles else "warning",
         (start, end, top * BLOCK + BLOCK // 2),
         Text(
-            f"Loss swings by ±{number(swing)} (±{wide:.0%} of its level, ±{base:.0%} before) from step "
+            f"Loss swings by ±{number(swing)} (±{share(wide)} of its level, ±{share(base)} before) from step "
             f"{step:,} on{still[0]}.",
-            f"损失从第 {step:,} 步起以 ±{number(swing)} 的幅度振荡（为其水平的 ±{wide:.0%}，此"
-            f"前为 ±{base:.0%}）{still[1]}。",
+            f"损失从第 {step:,} 步起以 ±{number(swing)} 的幅度振荡（为其水平的 ±{share(wide)}，此"
+            f"前为 ±{share(base)}）{still[1]}。",
         ),
         _ADVICE["oscillation"],
         {"amplitude": swing, "relative": wide, "before": base, "still_on": to_end, "settles": bool(settles)},

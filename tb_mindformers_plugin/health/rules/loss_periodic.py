@@ -33,6 +33,7 @@ from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.repeats import FEWEST_BINS, HOP, Stretch, repeats, trend
 from tb_mindformers_plugin.health.robust import WARMUP_POINTS, pair_means, ratio_loss, sigma_iqr
 from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
+from tb_mindformers_plugin.language import share
 
 _ADVICE = {
     "periodic": Text(
@@ -166,9 +167,9 @@ def _finding(run: RunSeries, kept: Series, stretch: Stretch, stop: int, fold: _F
         "info" if by_heart else "warning",
         (first, last, min(fold.top * stretch.size, last)),
         Text(
-            f"Loss repeats every {steps:,} steps{en}: it swings by {np.expm1(fold.swing):.0%} in each period "
+            f"Loss repeats every {steps:,} steps{en}: it swings by {share(np.expm1(fold.swing))} in each period "
             f"(autocorrelation {fold.correlation:.2f}).",
-            f"损失每 {steps:,} 步{zh}重复一次：每个周期内波动 {np.expm1(fold.swing):.0%}（自相"
+            f"损失每 {steps:,} 步{zh}重复一次：每个周期内波动 {share(np.expm1(fold.swing))}（自相"
             f"关 {fold.correlation:.2f}）。",
         ),
         _ADVICE["by_heart" if by_heart else "periodic"],

@@ -29,7 +29,7 @@ from tb_mindformers_plugin.health.points import highest, lowest
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import medians, pair_means, ratio_loss
 from tb_mindformers_plugin.health.series import Floats, Indices, RunSeries, Series
-from tb_mindformers_plugin.language import number, percent
+from tb_mindformers_plugin.language import number, percent, share
 
 _ADVICE = {
     "plateau": Text(
@@ -245,9 +245,9 @@ def _finding(loss: Series, stretch: _Flat, steady: bool, on: bool) -> Finding:
         "warning" if steady else "info",
         (begin, end, begin),
         Text(
-            f"Loss has stayed at {number(stretch.level)} since step {step:,} ({part:.0%} of the points so far, change "
-            f"{change}): converged or stuck, which its curve alone does not tell{ends[0]}.",
-            f"损失自第 {step:,} 步起停留在 {number(stretch.level)}（占已有记录点的 {part:.0%}，变化 "
+            f"Loss has stayed at {number(stretch.level)} since step {step:,} ({share(part)} of the points so far, "
+            f"change {change}): converged or stuck, which its curve alone does not tell{ends[0]}.",
+            f"损失自第 {step:,} 步起停留在 {number(stretch.level)}（占已有记录点的 {share(part)}，变化 "
             f"{change}）：可能已收敛，也可能停滞，仅凭曲线无法判断{ends[1]}。",
         ),
         _ADVICE["plateau"],

@@ -32,9 +32,15 @@ _ADVICE = {
         "查看出现之前的数据批次和梯度范数；降低学习率或加梯度裁剪，并从该步之前的检查点恢复训练。",
     ),
     "grad_norm": Text(
-        "Check whether updates were skipped: with a dynamic loss scale single ones are harmless; more of them "
-        "ask for a lower learning rate or clipping.",
-        "确认这些步是否被跳过：使用动态 loss scale 时偶发一次无害；若频繁出现，请降低学习率或加梯度裁剪。",
+        "Look at the batches of these steps: such an update reaches the weights unless something skips it, as a "
+        "dynamic loss scale does; lower the learning rate, or skip updates whose norm is not finite.",
+        "查看这些步的数据批次：除非被跳过（如动态 loss scale），这样的更新会写入权重；"
+        "请降低学习率，或跳过范数非有限的更新。",
+    ),
+    "skipped": Text(
+        "Single ones are harmless with a dynamic loss scale, as these updates were skipped; more of them ask for a "
+        "lower learning rate or clipping.",
+        "使用动态 loss scale 时这些更新已被跳过，偶发一次无害；若频繁出现，请降低学习率或加梯度裁剪。",
     ),
 }
 _ZH_TITLE = {"loss": "损失", "grad_norm": "梯度范数"}
@@ -113,7 +119,7 @@ def _finding(run: RunSeries, curve: Series, bad: Mask, severity: str, skipped: b
         severity,
         (at[0], at[-1], at[0]),
         _sentence(curve, bad, skipped, unlogged, run.running),
-        _ADVICE[curve.role],
+        _ADVICE["skipped" if skipped else curve.role],
         {
             "points": len(at),
             "longest": max(last - first + 1 for first, last in stretches(bad)),

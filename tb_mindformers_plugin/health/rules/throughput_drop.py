@@ -26,7 +26,7 @@ from tb_mindformers_plugin.health.points import of_blocks
 from tb_mindformers_plugin.health.registry import Rule
 from tb_mindformers_plugin.health.robust import levels, median4, sigma_iqr, stretches
 from tb_mindformers_plugin.health.series import Floats, RunSeries, Series
-from tb_mindformers_plugin.language import number
+from tb_mindformers_plugin.language import number, share
 
 _ADVICE = {
     "slow": Text(
@@ -190,14 +190,14 @@ def _finding(pace: _Pace, drop: _Drop, p: Parameters) -> Finding:
 
 def _sentence(pace: _Pace, begin: int, end: Optional[int], fall: float, was: float, became: float) -> Text:
     step = f"{int(pace.curve.step[begin]):,}"
-    ends = Text("; it is still slow", "，仍未恢复")
+    en, zh = f"from step {step} on, to the last point", f"从第 {step} 步起变慢 {share(fall)}，到最后一点仍未恢复"
     if end is not None:
         until = f"{int(pace.curve.step[end]):,}"
-        ends = Text(f" until step {until}", f"，持续到第 {until} 步")
+        en, zh = f"from step {step} to {until}", f"第 {step} 至 {until} 步变慢 {share(fall)}"
     what = Text("Steps take", "每步耗时") if pace.timed else Text("Throughput is", "吞吐量为")
     return Text(
-        f"Training is {fall:.0%} slower from step {step} on{ends.en}. {what.en} {number(became)}, was {number(was)}.",
-        f"训练从第 {step} 步起变慢 {fall:.0%}{ends.zh}。{what.zh} {number(became)}，此前为 {number(was)}。",
+        f"Training is {share(fall)} slower {en}. {what.en} {number(became)}, was {number(was)}.",
+        f"训练{zh}。{what.zh} {number(became)}，此前为 {number(was)}。",
     )
 
 
