@@ -97,6 +97,16 @@ def test_tooltip_lies_inside_of_the_window(open_tab, base):
         assert box["y"] + box["height"] <= 700
 
 
+@pytest.mark.parametrize("width", [820, 1000])
+def test_a_narrow_window_has_all_of_the_bar(open_tab, base, width):
+    tab = open_tab(base=base, width=width, height=700)
+    boxes = [button.bounding_box() for button in tab.frame.locator(".bar button:visible, .bar select:visible").all()]
+    assert len(boxes) > 8
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= width for box in boxes)
+    tab.find("help").click()
+    tab.find("help-dialog").wait_for()
+
+
 def test_drag_zooms_and_fetches_the_window_and_double_click_resets(open_tab, base):
     tab = open_tab(base=base)
     tab.select("first")
