@@ -142,7 +142,10 @@ def test_a_row_says_how_far_how_well_and_how_long(open_tab, few):
     assert float(ended.locator('[data-testid="run-last-loss"]').inner_text()) == pytest.approx(2.01, abs=0.001)
     spiky = tab.find("run-row", run="spiky").locator('[data-testid="run-verdict"]')
     assert spiky.get_attribute("data-verdict") in ("warning", "critical")
-    assert "1 run without training metrics" in tab.find("without-metrics").inner_text()
+    without = tab.find("without-metrics")
+    assert "1 run without training metrics" in without.inner_text()
+    without.locator("summary").click()
+    assert "None of their series" in without.inner_text()
 
 
 def test_a_sparkline_keeps_a_spike_of_one_step(open_tab, few):

@@ -146,6 +146,7 @@ function WithoutMetrics({ names }: { names: readonly string[] }) {
         <EmptyCircleIcon />
         {text.runs.withoutMetrics(names.length)}
       </summary>
+      <p>{text.runs.whyWithout}</p>
       <ul>
         {names.slice(0, MOST_NAMES).map((name) => (
           <li key={name} title={name}>

@@ -187,6 +187,8 @@ export const en = {
     toggle: (run: string) => `Show ${run}`,
     only: (run: string) => `${run}\nClick to show only this run`,
     withoutMetrics: (n: number) => `${plural(n, "run")} without training metrics`,
+    whyWithout:
+      "None of their series goes by a name that is known for a loss, a learning rate or another metric. tb-health doctor says what was read.",
     ranks: (n: number) => `${formatCount(n)} ranks`,
     unfoldRanks: (n: number) => `Show all ${formatCount(n)} ranks of this training`,
     colour: (run: string) => `Colour of ${run}`,

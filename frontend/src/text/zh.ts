@@ -176,6 +176,7 @@ export const zh: Text = {
     toggle: (run) => `显示 ${run}`,
     only: (run) => `${run}\n点击则只显示该运行`,
     withoutMetrics: (n) => `${formatCount(n)} 个运行没有训练指标`,
+    whyWithout: "其中没有名称可识别为损失、学习率或其他指标的序列。读到了什么，见 tb-health doctor。",
     ranks: (n) => `${formatCount(n)} 卡`,
     unfoldRanks: (n) => `展开该训练的全部 ${formatCount(n)} 张卡`,
     colour: (run) => `${run} 的颜色`,
