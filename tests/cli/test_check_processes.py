@@ -6,11 +6,13 @@ import functools
 import json
 import os
 import signal
+import threading
 import time
 
 import command
 import pytest
 
+from tb_mindformers_plugin.cli.check import processes
 from tb_mindformers_plugin.cli.check.processes import over_processes, worthwhile
 
 pytestmark = pytest.mark.processes
@@ -77,6 +79,30 @@ def test_ctrl_c_ends_all_processes(tmp_path):
     assert complained == "tb-health check: interrupted\n"
     assert children
     assert _gone(children)
+
+
+def test_ctrl_c_waits_while_a_process_begins():
+    # A thread that takes the signal where the main thread does not.
+    done = threading.Event()
+    threading.Thread(target=done.wait, daemon=True).start()
+    begun = []
+
+    def begin():
+        with processes._uninterrupted():
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(1000):
+                time.sleep(1e-4)
+            begun.append(True)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            begin()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+        done.set()
+    assert begun
 
 
 def test_processes_end_with_the_one_that_was_killed(tmp_path):

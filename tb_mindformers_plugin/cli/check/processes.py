@@ -93,15 +93,25 @@ def _pooled(work: Work, left: collections.deque[str], processes: int) -> Generat
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Keeps Ctrl-C waiting: it would make a Python that is just starting complain of itself."""
-    if not hasattr(signal, "pthread_sigmask"):  # not on every system
+    """Keeps Ctrl-C waiting: it would make a Python that is just starting complain of itself.
+
+    The process that begins inherits the mask. In this one a mask is not enough: any other thread may take the signal,
+    and then it is the main thread that is interrupted, whatever its mask, before it has told the new process its work.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not hasattr(signal, "pthread_sigmask") or not main:  # not on every system
         yield
         return
+    came: List[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _begin() -> None:
