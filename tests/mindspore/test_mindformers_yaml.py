@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import textwrap
 
 import mindspore as ms
 import numpy as np
@@ -42,6 +43,19 @@ build_context(MindFormerConfig("config.yaml"))
 by_hand = tb_mindformers_plugin.TrainingHealthCallback("by_hand", log_every=5)
 with overflow_seen_on_cpu():
     Trainer(args="config.yaml", callbacks=[by_hand]).train()
+"""
+
+
+# msrun ends the other process once one has failed: each waits until both have.
+FAILING_TOGETHER = f"""
+import os, pathlib, time
+try:
+{textwrap.indent(BY_IMPORT, "    ")}
+finally:
+    pathlib.Path(f"failed_{{os.getpid()}}").touch()
+    given_up = time.monotonic() + 120
+    while len(list(pathlib.Path().glob("failed_*"))) < 2 and time.monotonic() < given_up:
+        time.sleep(0.1)
 """
 
 
@@ -238,7 +252,7 @@ def test_the_last_stage_of_a_pipeline_writes(data):
         "layers": ("num_layers: 1", "num_layers: 2"),
         "batch": ("batch_size: 8, sink_mode", "batch_size: 4, sink_mode"),
     }
-    write_config(data, BY_IMPORT, changes)
+    write_config(data, FAILING_TOGETHER, changes)
     status, logs = run_two(data / "train.py", data)
     assert status != 0
     assert "RuntimeError: Invalid backend: CPU" in logs
