@@ -1,61 +1,33 @@
-import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, isAbort, type LayoutChart, type LayoutPreview } from "../api";
+import type { LayoutChart, LayoutPreview } from "../api";
 import { saveFile } from "../hand-over";
 import { sayable } from "../names";
 import type { Session } from "../session";
 import { text } from "../text";
 import { CopyButton } from "./CopyButton";
-
-type Looked = { readonly preview: LayoutPreview } | { readonly error: string; readonly hint: string } | null;
+import { Dialog } from "./Dialog";
+import { useAnswer } from "./use-answer";
 
 /** What a layout of Custom Scalars for these runs would show, to be taken along as a file or a command. */
 export function LayoutDialog({ session, onClose }: { session: Session; onClose: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const [looked, setLooked] = useState<Looked>(null);
-  useEffect(() => dialog.current?.showModal(), []);
-  useEffect(() => {
-    const abort = new AbortController();
-    session.api.layout(abort.signal).then(
-      (preview) => setLooked({ preview }),
-      (error) => {
-        if (isAbort(error)) return;
-        const known = error instanceof ApiError ? error : null;
-        if (!known) console.error(error);
-        setLooked({ error: known?.message ?? text.banner.notShown, hint: known?.hint ?? "" });
-      },
-    );
-    return () => abort.abort();
-  }, []);
+  const asked = useAnswer((signal) => session.api.layout(signal));
+  const state = asked === null ? "loading" : "answer" in asked ? "ready" : "error";
   return (
-    <dialog
-      ref={dialog}
-      class="help layout-dialog"
-      aria-labelledby="layout-title"
-      data-testid="layout-dialog"
-      data-state={looked === null ? "loading" : "preview" in looked ? "ready" : "error"}
-      onClose={onClose}
-      onClick={(e) => {
-        if (e.target === dialog.current) dialog.current?.close(); // beside it
-      }}
-      onKeyDown={(e) => e.stopPropagation()}
-    >
-      <div class="help-head">
-        <h2 id="layout-title">{text.layout.title}</h2>
-        <button type="button" class="button" onClick={() => dialog.current?.close()}>
-          {text.layout.close}
-        </button>
-      </div>
-      <p>{text.layout.what}</p>
-      {looked === null && <p role="status">{text.layout.loading}</p>}
-      {looked && "error" in looked && (
-        <p role="alert" data-testid="layout-problem">
-          {looked.error}: {looked.hint}
-        </p>
+    <Dialog name="layout" title={text.layout.title} close={text.layout.close} state={state} onClose={onClose}>
+      {() => (
+        <>
+          <p>{text.layout.what}</p>
+          {asked === null && <p role="status">{text.layout.loading}</p>}
+          {asked && "error" in asked && (
+            <p role="alert" data-testid="layout-problem">
+              {asked.error}: {asked.hint}
+            </p>
+          )}
+          {asked && "answer" in asked && (
+            <Preview preview={asked.answer} logdir={session.state.answer?.searched.logdir ?? ""} />
+          )}
+        </>
       )}
-      {looked && "preview" in looked && (
-        <Preview preview={looked.preview} logdir={session.state.answer?.searched.logdir ?? ""} />
-      )}
-    </dialog>
+    </Dialog>
   );
 }
 

@@ -1,16 +1,11 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { ApiError, isAbort, type TagInfo } from "../api";
+import { useMemo, useState } from "preact/hooks";
 import { formatCount, formatSignificant } from "../format";
 import { middleEllipsis } from "../names";
 import { GIVABLE_ROLES, type GivableRole, type Given, roleGiven } from "../roles";
 import type { Session } from "../session";
 import { candidates, type Row, suggestion } from "../tag-roles";
 import { text } from "../text";
-
-type Looked =
-  | { readonly tags: readonly TagInfo[] }
-  | { readonly error: string; readonly hint: string }
-  | null;
+import { useAnswer } from "./use-answer";
 
 /** Rows that are shown of many tags; the filter finds the others. */
 const MOST_ROWS = 30;
@@ -20,8 +15,9 @@ const MANY = 10;
 /** A table of the tags whose names tell no role, to say of each what it means. */
 export function RolePicker({ session, onDone }: { session: Session; onDone?: () => void }) {
   const { given } = session.state.view;
-  const looked = useTags(session);
-  const tags = looked && "tags" in looked ? looked.tags : null;
+  const { answer } = session.state;
+  const asked = useAnswer((signal) => session.api.tags(signal), [session, answer]);
+  const tags = asked && "answer" in asked ? asked.answer : null;
   const [said, setSaid] = useState<Given | null>(null);
   const [filter, setFilter] = useState("");
   const wanted = said ?? (tags ? suggestion(tags, given) : given);
@@ -31,11 +27,11 @@ export function RolePicker({ session, onDone }: { session: Session; onDone?: () 
     const { [tag]: _, ...others } = wanted;
     setSaid(role === "" ? others : { ...others, [tag]: role });
   };
-  if (looked === null) return <p role="status">{text.roles.loading}</p>;
-  if ("error" in looked) {
+  if (asked === null) return <p role="status">{text.roles.loading}</p>;
+  if ("error" in asked) {
     return (
       <p role="alert" data-testid="roles-problem">
-        {looked.error} {looked.hint}
+        {asked.error} {asked.hint}
       </p>
     );
   }
@@ -144,22 +140,3 @@ function Numbers({ of: { runs, points, last_value: last } }: { of: Row }) {
 const same = (a: Given, b: Given): boolean =>
   Object.keys(a).length === Object.keys(b).length &&
   Object.entries(a).every(([tag, role]) => roleGiven(b, tag) === role);
-
-function useTags(session: Session): Looked {
-  const [looked, setLooked] = useState<Looked>(null);
-  const { answer } = session.state;
-  useEffect(() => {
-    const abort = new AbortController();
-    session.api.tags(abort.signal).then(
-      (tags) => setLooked({ tags }),
-      (error) => {
-        if (isAbort(error)) return;
-        const known = error instanceof ApiError ? error : null;
-        if (!known) console.error(error);
-        setLooked({ error: known?.message ?? text.banner.notShown, hint: known?.hint ?? "" });
-      },
-    );
-    return () => abort.abort();
-  }, [session, answer]);
-  return looked;
-}
