@@ -1,4 +1,4 @@
-"""What several commands have in common: options, which runs they are about, how far they are."""
+"""What several commands have in common: options, which runs they are about, how far they are, what went wrong."""
 
 from __future__ import annotations
 
@@ -104,5 +104,10 @@ def tracked(names: Sequence[str], doing: str) -> Iterator[str]:
 
 def fail(command: str, message: str) -> NoReturn:
     """Ends the process with status 2."""
-    click.echo(printable(f"tb-health {command}: {message}"), err=True)
+    complain(command, message)
     sys.exit(2)
+
+
+def complain(command: str, message: str) -> None:
+    """Says on the standard error what a command could not do."""
+    click.echo(printable(f"tb-health {command}: {message}"), err=True)

@@ -10,8 +10,8 @@ from typing import Any, List, Optional, Sequence, Tuple
 import click
 from rich.console import Console
 
-from tb_mindformers_plugin.cli.choice import tolerance_option
-from tb_mindformers_plugin.cli.printable import escape, json_line, printable
+from tb_mindformers_plugin.cli.choice import complain, fail, tolerance_option
+from tb_mindformers_plugin.cli.printable import escape, json_line
 from tb_mindformers_plugin.compare import AlignmentError, Comparison, Tolerance, compare, wording
 from tb_mindformers_plugin.compare.align import AXES
 from tb_mindformers_plugin.language import LANGUAGES, Text, number, share
@@ -70,14 +70,16 @@ def compare_command(
         allowed = Tolerance(tolerance, absolute, points)
         store = open_logdir(logdir)
     except (OSError, ValueError) as error:
-        _fail(str(error))
+        fail("compare", str(error))
     for name in (baseline, *runs):
         if name not in store.runs:
-            _fail(f"there is no run {name!r} in {logdir}; its runs: {', '.join(store.runs) or 'none'}")
+            fail("compare", f"there is no run {name!r} in {logdir}; its runs: {', '.join(store.runs) or 'none'}")
     chosen = list(runs) or [name for name in store.runs if name != baseline]
     if not chosen:
-        _fail(
-            f"there is no other run than {baseline!r} in {logdir}; two directories are given as new:/path/a,old:/path/b"
+        fail(
+            "compare",
+            f"there is no other run than {baseline!r} in {logdir}; "
+            "two directories are given as new:/path/a,old:/path/b",
         )
     reference = store.load([baseline])[baseline]
     found: List[Found] = []
@@ -88,7 +90,7 @@ def compare_command(
         except AlignmentError as error:
             problems.append(f"{name}: {error}")
     for problem in problems:
-        click.echo(printable(f"tb-health compare: {problem}"), err=True)
+        complain("compare", problem)
     if as_json:
         answers = [comparison.to_dict(name, baseline, lang) for name, comparison in found]
         click.echo(json_line({"comparisons": answers, "problems": problems}, lang))
@@ -100,11 +102,6 @@ def compare_command(
     if not found or (runs and problems):
         sys.exit(2)
     sys.exit(1 if any(comparison.verdict != "same" for _, comparison in found) else 0)
-
-
-def _fail(message: str) -> None:
-    click.echo(printable(f"tb-health compare: {message}"), err=True)
-    sys.exit(2)
 
 
 def _print_baseline(console: Console, baseline: str, run: RunContents, role: str, lang: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from tb_mindformers_plugin.cli.choice import fail
 from tb_mindformers_plugin.cli.printable import escape, printable
 from tb_mindformers_plugin.http_api.listing import list_runs
 from tb_mindformers_plugin.roles import ROLES
@@ -26,8 +27,7 @@ def doctor(logdir: str) -> None:
     try:
         store = open_logdir(logdir)
     except OSError as error:
-        click.echo(f"tb-health doctor: {printable(str(error))}", err=True)
-        sys.exit(2)
+        fail("doctor", str(error))
     listing = list_runs(store, read_all=True)
     searched = listing["searched"]
     console.print(

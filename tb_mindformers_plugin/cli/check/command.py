@@ -6,7 +6,7 @@ import math
 import sys
 import time
 from functools import partial
-from typing import Any, Dict, Iterable, Iterator, List, NoReturn, Optional, Sequence, TypeVar
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, TypeVar
 
 import click
 from rich.console import Console
@@ -19,8 +19,8 @@ from tb_mindformers_plugin.cli.check.examine import RunReport, absolute, check_i
 from tb_mindformers_plugin.cli.check.news import JsonLines, Terminal
 from tb_mindformers_plugin.cli.check.processes import in_turn, over_processes, worthwhile
 from tb_mindformers_plugin.cli.check.watch import watch
-from tb_mindformers_plugin.cli.choice import chosen_runs, rule_options
-from tb_mindformers_plugin.cli.printable import json_line, printable
+from tb_mindformers_plugin.cli.choice import chosen_runs, complain, fail, rule_options
+from tb_mindformers_plugin.cli.printable import json_line
 from tb_mindformers_plugin.health.diagnoses import Diagnoses
 from tb_mindformers_plugin.health.finding import LANGUAGES, SEVERITIES
 from tb_mindformers_plugin.health.parameters import Change, Parameters, changed
@@ -98,12 +98,12 @@ def check(
             verdicts = [report.verdict for report in reports if report.verdict]
             errors = sum(bool(report.error) for report in reports)
     except (OSError, ClusterError) as error:
-        _fail(str(error))
+        fail("check", str(error))
     except KeyboardInterrupt:
         click.echo("tb-health check: interrupted", err=True)
         sys.exit(_INTERRUPTED)
     if not verdicts and not errors:
-        _fail(f"there is no run with a known metric in {logdir}; try `tb-health doctor`")
+        fail("check", f"there is no run with a known metric in {logdir}; try `tb-health doctor`")
     failing = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
     sys.exit(2 if errors else 1 if any(found in failing for found in verdicts) else 0)
 
@@ -114,7 +114,7 @@ def _check_baseline(store: RunStore, baseline: Optional[str], logdir: str) -> No
     try:
         chosen_runs(store, [baseline], logdir)
     except ValueError as error:
-        _fail(str(error))
+        fail("check", str(error))
 
 
 def _check(
@@ -127,7 +127,7 @@ def _check(
 ) -> List[RunReport]:
     """Checks all runs; returns their reports in the order of a listing, those that nothing is known of at the end."""
     for problem in store.discovery.problems:
-        click.echo(printable(f"tb-health check: {problem}"), err=True)
+        complain("check", problem)
     summaries = store.summaries()
     shown = fold_ranks([summary for summary in summaries if summary.roles or summary.has_manifest])
     runs = [job.shown.name for job in shown]
@@ -168,7 +168,7 @@ def _print(reports: Sequence[RunReport], as_json: bool, lang: str) -> None:
             terminal.print_count(console, [report.verdict or "" for report in checked], lang)
     for report in errors:
         how = "was checked in part only" if report.verdict else "was not checked"
-        click.echo(printable(f"tb-health check: {report.run} {how}: {report.error}"), err=True)
+        complain("check", f"{report.run} {how}: {report.error}")
 
 
 def _watch(
@@ -180,8 +180,3 @@ def _watch(
         verdicts = watch(store, Diagnoses(parameters), interval, tells, ending.sleep, baseline)
     tells.end(verdicts)
     return list(verdicts.values())
-
-
-def _fail(what: str) -> NoReturn:
-    click.echo(printable(f"tb-health check: {what}"), err=True)
-    sys.exit(2)
