@@ -10,7 +10,7 @@ from typing import Any, Iterator, Mapping, Optional, Sequence, Tuple
 import numpy as np
 
 from tb_mindformers_plugin.compare.settings import settings_of
-from tb_mindformers_plugin.export.table import ExportError, points_of, printable
+from tb_mindformers_plugin.export.table import ExportError, as_utf8, points_of
 from tb_mindformers_plugin.runs.contents import RunContents
 
 # What one call of MLflow's takes.
@@ -61,8 +61,8 @@ class MlflowExport:
         """
         start, end = _times(run)
         with self._said():
-            tags = {"training_health.run": printable(name)}
-            made = self._client.create_run(self._experiment, start_time=start, tags=tags, run_name=printable(name))
+            tags = {"training_health.run": as_utf8(name)}
+            made = self._client.create_run(self._experiment, start_time=start, tags=tags, run_name=as_utf8(name))
             identity = str(made.info.run_id)
             try:
                 for parameters in _parts(list(_parameters(self._entities, run)), _PARAMETERS):
@@ -102,7 +102,7 @@ def _parameters(entities: Any, run: RunContents) -> Iterator[Any]:
     found: Mapping[str, Any] = settings_of(run.manifest) if run.has_manifest else {}
     for name, value in found.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-        yield entities.Param(_name(name), printable(text)[:_LONGEST_VALUE])
+        yield entities.Param(_name(name), as_utf8(text)[:_LONGEST_VALUE])
 
 
 def _metrics(entities: Any, name: str, run: RunContents, roles: Optional[Sequence[str]]) -> Iterator[Any]:
@@ -120,7 +120,7 @@ def _metrics(entities: Any, name: str, run: RunContents, roles: Optional[Sequenc
 
 def _name(text: str) -> str:
     """A name as every version of MLflow takes it: it may become a path."""
-    clean = re.sub(r"[^\w\-. /]", "_", printable(text))
+    clean = re.sub(r"[^\w\-. /]", "_", as_utf8(text))
     parts = [part if part.strip(".") else "_" * max(len(part), 1) for part in clean.split("/")]
     return "/".join(parts)[:_LONGEST_NAME]
 

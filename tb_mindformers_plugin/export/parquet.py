@@ -6,7 +6,7 @@ from typing import IO, Any, Iterable
 
 import numpy as np
 
-from tb_mindformers_plugin.export.table import COLUMNS, ExportError, SeriesPoints, printable
+from tb_mindformers_plugin.export.table import COLUMNS, ExportError, SeriesPoints, as_utf8
 
 # Rows of a row group, about: what readers skip or take at a time.
 _GROUP_ROWS = 1_000_000
@@ -36,7 +36,7 @@ def write_parquet(file: IO[bytes], series: Iterable[SeriesPoints]) -> None:
 
     def batch(points: SeriesPoints) -> Any:
         names = [
-            pyarrow.DictionaryArray.from_arrays(np.zeros(len(points), np.int32), pyarrow.array([printable(text)]))
+            pyarrow.DictionaryArray.from_arrays(np.zeros(len(points), np.int32), pyarrow.array([as_utf8(text)]))
             for text in (points.run, points.role, points.tag, points.unit)
         ]
         count = len(points)

@@ -70,6 +70,6 @@ def points_of(
                 yield SeriesPoints(name, role, tag, unit, place, segment.current, *columns)
 
 
-def printable(text: str) -> str:
+def as_utf8(text: str) -> str:
     """`text` as UTF-8 can hold it: the name of a directory may have bytes that are none."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -11,7 +11,7 @@ from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Tuple
 import numpy as np
 import numpy.typing as npt
 
-from tb_mindformers_plugin.export.table import COLUMNS, SeriesPoints, points_of, printable
+from tb_mindformers_plugin.export.table import COLUMNS, SeriesPoints, as_utf8, points_of
 from tb_mindformers_plugin.runs.contents import RunContents
 from tb_mindformers_plugin.strict_json import json_value
 
@@ -74,7 +74,7 @@ def json_text(
 
 def _cells(*cells: str) -> str:
     line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow([printable(cell) for cell in cells])
+    csv.writer(line, lineterminator="").writerow([as_utf8(cell) for cell in cells])
     return line.getvalue()
 
 

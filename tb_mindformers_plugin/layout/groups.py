@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Tuple
 import numpy as np
 import numpy.typing as npt
 
-from tb_mindformers_plugin.export.table import printable
+from tb_mindformers_plugin.export.table import as_utf8
 from tb_mindformers_plugin.layout.charts import Category, Chart, LayoutError, Margin
 from tb_mindformers_plugin.roles import ROLES
 from tb_mindformers_plugin.runs import axes
@@ -82,7 +82,7 @@ def named_groups(names: Iterable[str], regex: re.Pattern[str]) -> dict[str, list
         if found is not None:
             group = "_".join(filter(None, found.groups())) or found.group()
             if group:  # "(lr1)?" is found in every name, most often as nothing
-                groups.setdefault(printable(group), []).append(name)
+                groups.setdefault(as_utf8(group), []).append(name)
     return groups
 
 
@@ -96,7 +96,7 @@ def repeated_runs(names: Iterable[str], regex: re.Pattern[str]) -> dict[str, lis
     for name in names:
         found = regex.search(name)
         if found is not None:
-            groups.setdefault(printable(_without(name, found)), []).append(name)
+            groups.setdefault(as_utf8(_without(name, found)), []).append(name)
     return groups
 
 
@@ -248,7 +248,7 @@ def _extremes(value: npt.NDArray[Any]) -> Indices:
 
 def _path(name: str) -> str:
     """A name as a relative path that stays where it is put, and that TensorBoard can read."""
-    parts = printable(name).replace(os.sep, "/").split("/")
+    parts = as_utf8(name).replace(os.sep, "/").split("/")
     return "/".join(part if part not in ("", ".", "..") else "_" for part in parts)
 
 
